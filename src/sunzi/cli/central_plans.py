@@ -6,9 +6,10 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sunzi.cli.files import refuse_options
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer, parse_number
-from sunzi.cli.results import Result, print_result, write_plan
+from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _OTHERS = ("epsilon", "target_error", "protocol", "objective", "max_bits", "max_attack", "search", "delta")
 _RECORDS = ("ordered", "number", "tables", "open")
-_WITH_CENTRAL = ("max_epsilon", "honest")
 
 
 def add_central(parser: argparse.ArgumentParser) -> None:
@@ -43,13 +43,9 @@ def add_central(parser: argparse.ArgumentParser) -> None:
 def check_central(arguments: argparse.Namespace) -> None:
     """Refuse incompatible options."""
     if arguments.central is None:
-        for name in _WITH_CENTRAL:
-            if getattr(arguments, name) is not None:
-                raise ParameterError(f"--{name.replace('_', '-')} needs --central")
+        refuse_options(arguments, ("max_epsilon", "honest"), "needs --central")
         return
-    for name in _OTHERS:
-        if getattr(arguments, name):
-            raise ParameterError(f"--{name.replace('_', '-')} has no effect with --central; omit it")
+    refuse_options(arguments, _OTHERS, "has no effect with --central; omit it")
     if arguments.histogram != "flat":
         raise ParameterError("--histogram has no effect with --central; omit it")
     if any(getattr(arguments, name) is not None for name in _RECORDS):
@@ -84,14 +80,14 @@ def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
 
         return central_page(found)
 
-    for path in arguments.output:
-        write_plan(path, found.plan, page)
-    print_result(
+    deliver_plan(
         arguments,
+        found.plan,
         Result(
             table=partial(_print_table, found),
             document=found.to_dict,
             rows=lambda: [method.to_dict() for method in found.methods],
+            page=page,
         ),
     )
     return 0

@@ -17,7 +17,7 @@ from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import PICTURES, add_force, check_new, check_suffix
-from sunzi.cli.terminal import is_terminal, print_table, say, say_wrapped
+from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted, percent, privacy_bound
 
@@ -49,7 +49,7 @@ class _Clock:
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time the block under this name."""
-        is_visible = is_terminal(sys.stderr)
+        is_visible = sys.stderr.isatty()
         if is_visible:
             print(f"{name} ...", end="", file=sys.stderr, flush=True)
         start = time.perf_counter()
@@ -207,6 +207,6 @@ def _serve(plan: Plan, values: Integers, port: int, *, once: bool) -> None:
         top = plan.estimate(tally).top(_SERVED)
         found = ", ".join(f"{row.label} {percent(row.low, 1)} to {percent(row.high, 1)}" for row in top)
         say_wrapped(f"It counted {counted(tally.reports, 'report')}, each exactly once. Most frequent: {found}.")
-        if not once and is_terminal(sys.stdout):
+        if not once and sys.stdout.isatty():
             say(f"Open the live page: {collector.url}/ (press Ctrl+C to stop)")
             collector.wait()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import add_labels, check_order, check_paths, load_labelled_plan
+from sunzi.cli.files import add_labels, check_order, check_paths, load_labelled_plan, refuse_options
 from sunzi.cli.queries import add_estimation, add_groups, check_plan_file, estimated, estimated_file, regrouped
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_epochs, say_if_summed, summed
@@ -102,9 +102,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.source and (arguments.plan or arguments.plan_after):
         raise ParameterError("with --from, give two epochs and no plan, such as: sunzi diff --from STORE 1 2")
     if not arguments.source:
-        for name in ("collection", "group", "group_after"):
-            if getattr(arguments, name):
-                raise ParameterError(f"--{name.replace('_', '-')} needs --from")
+        refuse_options(arguments, ("collection", "group", "group_after"), "needs --from")
         if arguments.plan is None:
             raise ParameterError("give a plan and two tallies, or --from and two epochs")
 

@@ -25,6 +25,7 @@ from sunzi.cli.files import (
     is_standard_output,
     load_labelled_plan,
     open_output,
+    refuse_options,
 )
 from sunzi.cli.group_estimates import add_group_options, is_grouped, run_groups
 from sunzi.cli.numbers import parse_number
@@ -178,10 +179,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     if is_grouped(arguments):
         return run_groups(arguments)
-    if arguments.sums:
-        return _run_sums(arguments)
-    if has_record_queries(arguments):
-        return _run_answers(arguments)
+    if arguments.sums or has_record_queries(arguments):
+        return _run_questions(arguments)
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
     if is_mean(estimate) and not arguments.output:
@@ -205,20 +204,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_sums(arguments: argparse.Namespace) -> int:
-    for name in ("top", "postprocess", "title"):
-        if getattr(arguments, name) is not None:
-            raise ParameterError(f"--{name} is for histograms; leave it or --sum out")
+def _run_questions(arguments: argparse.Namespace) -> int:
+    if arguments.sums:
+        refuse_options(arguments, ("top", "postprocess", "title"), "is for histograms; leave it or --sum out")
     check_output(arguments, TABLES)
     _, estimate, _ = _estimate(arguments)
-    deliver(arguments, sums_result(arguments, estimate))
-    return 0
-
-
-def _run_answers(arguments: argparse.Namespace) -> int:
-    check_output(arguments, TABLES)
-    _, estimate, _ = _estimate(arguments)
-    deliver(arguments, answers_result(arguments, estimate))
+    deliver(arguments, (sums_result if arguments.sums else answers_result)(arguments, estimate))
     return 0
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import open_input
+from sunzi.cli.files import open_input, refuse_options
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer
-from sunzi.cli.record_plans import check_other_options, deliver_plan, planned_users
+from sunzi.cli.record_plans import check_other_options, deliver_record_plan, planned_users
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
@@ -54,9 +54,7 @@ def add_open(parser: argparse.ArgumentParser) -> None:
 def check_open_options(arguments: argparse.Namespace) -> None:
     """Refuse options of other plans."""
     if arguments.open is None:
-        for name in ("longest", "note", "list_only"):
-            if getattr(arguments, name):
-                raise ParameterError(f"--{name.replace('_', '-')} needs --open")
+        refuse_options(arguments, ("longest", "note", "list_only"), "needs --open")
         return
     check_other_options(arguments)
     if arguments.longest is None:
@@ -78,7 +76,7 @@ def run_open(arguments: argparse.Namespace) -> int:
         {"tokens": found[0].tokens, **dict(zip(_COLUMNS, (each.frequency for each in found), strict=True))}
         for found in zip(*by_recall, strict=True)
     ]
-    deliver_plan(arguments, plan, users, "thresholds", rows, partial(_print, plan, users, rows))
+    deliver_record_plan(arguments, plan, users, "thresholds", rows, partial(_print, plan, users, rows))
     return 0
 
 

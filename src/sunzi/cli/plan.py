@@ -13,7 +13,7 @@ from sunzi.cli.group_lists import add_group_lists, read_group_lists
 from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
-from sunzi.cli.results import Result, add_format, is_page, print_result, write_plan
+from sunzi.cli.results import Result, add_format, deliver_plan, is_page
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
@@ -110,14 +110,14 @@ def run(arguments: argparse.Namespace) -> int:
 
         return recommendation_page(recommendation)
 
-    for path in arguments.output:
-        write_plan(path, recommendation.plan, page)
-    print_result(
+    deliver_plan(
         arguments,
+        recommendation.plan,
         Result(
             table=partial(_print_table, arguments, recommendation),
             document=partial(_document, arguments, recommendation),
             rows=partial(_records, recommendation),
+            page=page,
         ),
     )
     return 0

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import open_input, parse_json
+from sunzi.cli.files import open_input, parse_json, refuse_options
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer
-from sunzi.cli.results import Result, print_result, say_written
+from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
@@ -83,24 +83,19 @@ def is_record_plan(arguments: argparse.Namespace) -> bool:
 
 def check_record_options(arguments: argparse.Namespace) -> None:
     """Refuse options of other plans."""
+    if arguments.ordered is None:
+        refuse_options(arguments, ("bins",), "needs --ordered")
     if not is_record_plan(arguments):
-        for name in ("bins", "unit", "clamp"):
-            if getattr(arguments, name):
-                raise ParameterError(f"--{name} needs --ordered{'' if name == 'bins' else ' or --number'}")
+        refuse_options(arguments, ("unit", "clamp"), "needs --ordered or --number")
         return
     check_other_options(arguments)
     if arguments.tables is not None and (arguments.unit or arguments.clamp):
         raise ParameterError("--unit and --clamp need --ordered or --number; in --tables give an attribute its own")
-    if arguments.bins is not None and arguments.ordered is None:
-        raise ParameterError("--bins needs --ordered")
 
 
 def check_other_options(arguments: argparse.Namespace) -> None:
     """Refuse options of plans of single values, where there is a list of them."""
-    for name in _OTHERS:
-        if getattr(arguments, name):
-            option = name.replace("_", "-")
-            raise ParameterError(f"--{option} is for plans of single values; omit it")
+    refuse_options(arguments, _OTHERS, "is for plans of single values; omit it")
     if arguments.histogram != "flat":
         raise ParameterError("--histogram is for plans of single values; omit it")
     if arguments.epsilon is None:
@@ -115,7 +110,7 @@ def run_records(arguments: argparse.Namespace) -> int:
     request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
     plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
     rows = _rows(plan, users, request.wanted)
-    deliver_plan(arguments, plan, users, "errors", rows, partial(_print, plan, users, rows))
+    deliver_record_plan(arguments, plan, users, "errors", rows, partial(_print, plan, users, rows))
     return 0
 
 
@@ -127,7 +122,7 @@ def planned_users(arguments: argparse.Namespace) -> int:
     return users
 
 
-def deliver_plan(
+def deliver_record_plan(
     arguments: argparse.Namespace,
     plan: Plan,
     users: int,
@@ -136,9 +131,6 @@ def deliver_plan(
     table: Callable[[], None],
 ) -> None:
     """Write the plan, and print what to expect of it as a table, or as ``rows``, which JSON has under a name."""
-    for path in arguments.output:
-        plan.save(path)
-        say_written(path, f"the plan {plan.fingerprint[:16]}…")
     document = {
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
@@ -147,7 +139,7 @@ def deliver_plan(
         "report_bits": plan.report_bits,
         name: rows,
     }
-    print_result(arguments, Result(table=table, document=lambda: document, rows=lambda: rows))
+    deliver_plan(arguments, plan, Result(table=table, document=lambda: document, rows=lambda: rows))
 
 
 def record_request(arguments: argparse.Namespace, **options: Any) -> RecordRequest:

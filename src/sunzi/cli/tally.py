@@ -31,10 +31,11 @@ from sunzi.cli.files import (
     is_standard_output,
     open_input,
     open_output,
+    refuse_options,
 )
 from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import say_written
-from sunzi.cli.terminal import ProgressBar, is_terminal, say
+from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError, ReportError, TallyError
 from sunzi.formatting import counted
 
@@ -163,10 +164,8 @@ def _import_counts(arguments: argparse.Namespace) -> int:
     from sunzi.aggregation import tally_from_counts
     from sunzi.plan import load_plan
 
-    given = ("engine", "column", "id_column", "by", "bad_reports", "jobs", "master")
-    extra = next((name for name in given if getattr(arguments, name) is not None), None)
-    if extra is not None:
-        raise ParameterError(f"--{extra.replace('_', '-')} cannot be used with --counts-of, which reads no reports")
+    others = ("engine", "column", "id_column", "by", "bad_reports", "jobs", "master")
+    refuse_options(arguments, others, "cannot be used with --counts-of, which reads no reports")
     if len(arguments.reports) > 1:
         raise ParameterError("--counts-of takes one file of counts; make a tally of each, then merge")
     (path,) = arguments.reports
@@ -278,7 +277,7 @@ def _sift_spark(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping[K
 
     if spark_session.is_submitted() and is_standard_output(arguments.output):
         raise ParameterError("spark-submit mixes the job's output with its own messages; give -o FILE")
-    session = spark_session.start_session(arguments.master, show_progress=is_terminal(sys.stderr))
+    session = spark_session.start_session(arguments.master, show_progress=sys.stderr.isatty())
     with spark_session.spark_errors(), session as started:
         return sift(spark_session.read_parquet(started, arguments.reports), plan, **_columns(arguments))
 
