@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.files import open_input, refuse_options
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer
-from sunzi.cli.record_plans import check_other_options, deliver_record_plan, planned_users
+from sunzi.cli.record_plans import check_other_options, deliver_record_plan, planned_users, say_spending
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
+from sunzi.formatting import counted, percent_of_three_digits
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -102,9 +102,7 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
         "assumed to have a million candidates."
     )
     say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
-    bits = f"{plan.report_bits:g} {'bit' if plan.report_bits == 1 else 'bits'}"
-    say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
-    say_wrapped(f"{privacy_bound(plan.epsilon)}.")
+    say_spending(plan)
 
 
 def length_in_words(tokens: int | None) -> str:

@@ -272,8 +272,13 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     cells = [[row["question"], *(f"± {percent_of_three_digits(row[name])}" for name in shown)] for row in rows]
     print_table(["question", *(columns[name] for name in shown)], cells)
     say()
+    say_spending(plan)
+    success = plan.attacker_in_words()
+    say_wrapped(f"{success[0].upper()}{success[1:]}.")
+
+
+def say_spending(plan: Plan) -> None:
+    """Print the size of a report, and what epsilon guarantees."""
     bits = "1 bit" if plan.report_bits == 1 else f"{plan.report_bits:g} bits"
     say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
-    success = plan.attacker_in_words()
-    say_wrapped(f"{success[0].upper()}{success[1:]}.")
