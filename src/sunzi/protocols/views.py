@@ -99,7 +99,7 @@ class ViewsProtocol(JointMessages):
 
     @cached_property
     def shares(self) -> Floats:
-        """The second moments of the views' responses."""
+        """How often each view is drawn."""
         return np.array([view.share for view in self.views]) / (1 << SHARE_BITS)
 
     @cached_property
@@ -174,7 +174,7 @@ class ViewsProtocol(JointMessages):
         return float(self.shares @ [view.response.design.reading_work for view in self.views])
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
-        """Simulate every view separately."""
+        """Every view by its own route; the route stated is that of the first."""
         costs = [view.response.design.point_counts_cost(reports, view.cells) for view in self.views]
         known = [cost for cost in costs if cost is not None]
         return (
