@@ -65,6 +65,7 @@ TESTED_IN = {
     "_lazy": "test_package",
     "_typing": "test_package",
     "_version": "test_package",
+    "analysis/attack_plots": "cli/test_attack",
     "analysis/evidence": "analysis/test_attack",
     "analysis/fake_reports": "analysis/test_poisoning",
     "numerics/kernels": "numerics/test_subset_sampling",

@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _draw(attack: Attack) -> Any:
-    from sunzi.analysis.attack import draw_growth
+    from sunzi.analysis.attack_plots import draw_growth
 
     return draw_growth(attack)
 
