@@ -210,14 +210,10 @@ class Cyclotomic(Design):
     def _spectra(self) -> Iterator[tuple[slice, Spectrum]]:
         """The transforms of 1_{g^a·D}, a few a at a time; kept between calls where they fit in 256 MiB."""
         rows = max(1, _CHUNK_CELLS // self._padded_length)
-        if 8 * self.classes * self._padded_length <= _CACHED_SPECTRA_BYTES:
-            for start in range(0, self.classes, rows):
-                chunk = slice(start, min(start + rows, self.classes))
-                yield chunk, self._cached_spectra[chunk]
-            return
+        are_kept = 8 * self.classes * self._padded_length <= _CACHED_SPECTRA_BYTES
         for start in range(0, self.classes, rows):
             chunk = slice(start, min(start + rows, self.classes))
-            yield chunk, self._transform_blocks(chunk)
+            yield chunk, self._cached_spectra[chunk] if are_kept else self._transform_blocks(chunk)
 
     @cached_property
     def _cached_spectra(self) -> Spectrum:
