@@ -79,7 +79,6 @@ TESTED_IN = {
     "domains/columns": "domains/test_labels",
     "domains/label_files": "domains/test_labels",
     "collector/administration_routes": "collector/test_routes",
-    "display/palette": "display/test_plotting",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 

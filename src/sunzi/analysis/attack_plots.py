@@ -10,8 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sunzi.analysis.attack import Attack, AttackGrowth
-from sunzi.display.palette import BLUE, INK, VERMILION
-from sunzi.display.plotting import style_axes
+from sunzi.display.plotting import BLUE, INK, VERMILION, style_axes
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from sunzi.designs.base import DecodingCost, Design, draw_bounds_array, integer_
 from sunzi.designs.singletons import Singletons
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.checks import whole_number
-from sunzi.numerics.counters import LARGEST_EXACT_TOTAL, Counters, expected_filled
+from sunzi.numerics.counters import Counters, expected_filled
 from sunzi.numerics.finite_fields import LARGEST_ORDER, FiniteField, find_irreducible, nearest_prime_power, prime_power
 from sunzi.numerics.incidence import Route, cheapest_route, hyperplane_sums, incidence_counts
 from sunzi.numerics.projective import ProjectiveSpace, points_of
@@ -109,7 +109,7 @@ class Projective(Design):
         """By Fourier transform, by the dynamic programme of PGR's authors or by adding the reported hyperplanes
         (``route`` "fourier", "dynamic" or "direct"); the cheapest by default.
         """
-        counters.check_total(LARGEST_EXACT_TOTAL)
+        counters.check_total()
         return incidence_counts(self.space, *counters.nonzero(), limit, route).astype(np.int64)
 
     def point_counts_cost(self, reports: float, limit: int) -> DecodingCost:

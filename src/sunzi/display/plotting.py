@@ -18,7 +18,6 @@ from matplotlib.ticker import MaxNLocator
 
 from sunzi._typing import Floats
 from sunzi.display.changes_page import certainty, meanings
-from sunzi.display.palette import INK, LINES, SKY, VERMILION
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
 from sunzi.results.certainty import MEANINGS, Certainty, certainties
@@ -30,6 +29,12 @@ if TYPE_CHECKING:
     from sunzi.results.estimate import Estimate
     from sunzi.results.trends import Moment, Trend
     from sunzi.results.uncertainty import Target
+
+# Okabe and Ito's palette: distinct under every common colour blindness, and in grey; its yellow is too pale.
+BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
+INK = "#333333"
+LINES = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)
+"""The palette in the order in which lines take it."""
 
 _CLEAR, _UNCLEAR, INTERVAL, _TRUTH = SKY, "#D5DCE3", INK, VERMILION
 # Face and edge of a bar.

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
 
-from sunzi.display.palette import VERMILION
-from sunzi.display.plotting import INTERVAL, SHADES, drawable, legend_handles, saved
+from sunzi.display.plotting import INTERVAL, SHADES, VERMILION, drawable, legend_handles, saved
 from sunzi.errors import EstimateError
 from sunzi.formatting import percent, shortened
 from sunzi.results.certainty import certainties
