@@ -16,7 +16,7 @@ from sunzi.cli.files import (
     check_paths,
     load_labelled_plan,
 )
-from sunzi.cli.queries import add_groups, check_plan_file, estimated, estimated_file, regrouped
+from sunzi.cli.queries import add_groups, add_weights, check_plan_file, estimated, estimated_file, regrouped
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import EpochChoice, add_source, check_source, read_epochs
 from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label
@@ -74,12 +74,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--title", metavar="TEXT", help="the heading of an .html page (default: how many changed)")
     add_confidence(parser)
-    parser.add_argument(
-        "--weights",
-        choices=("efficient", "planned"),
-        default="efficient",
-        help="how reports are weighted, as in `sunzi estimate` (default: %(default)s)",
-    )
+    add_weights(parser)
     add_format(parser)
     parser.set_defaults(run=run)
 
