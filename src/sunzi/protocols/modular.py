@@ -95,14 +95,10 @@ class ModularProtocol(SelectingProtocol):
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
         """If ``smallest``, with one small design of every kind in use, or two of the only kind."""
-        parts, size = [(response, response.design) for response in self.responses], self.domain_size
+        responses, size = self._narrowed_responses(epsilon, word_bits, smallest), self.domain_size
         if smallest:
-            kinds = {response.design.kind: response for response in self.responses}
-            number = 2 if len(kinds) == 1 else 1
-            parts = [(r, design) for r in kinds.values() for design in r.design.smallest()[:number]]
-            size = min(size, 1 + sum(design.points - 1 for _, design in parts))
-        responses = tuple(type(response)(design, epsilon, word_bits=word_bits) for response, design in parts)
-        return type(self)(size, responses) if responses else None
+            size = min(size, 1 + sum(response.points - 1 for response in responses))
+        return type(self)(size, tuple(responses)) if responses else None
 
     def joint_fit(self, tally: Tally) -> ModularDecoder:
         """The decoding of :meth:`estimate`, with quick errors."""
