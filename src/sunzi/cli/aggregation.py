@@ -21,14 +21,13 @@ _NOTE = (
 )
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``aggregation`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``aggregation``, and add its arguments."""
+    parser.description = (
         "Print the parameters of a DAP task that sums the reports of a plan, so that no server sees any report: the "
         "VDAF, its length and chunk length, the minimum batch size and the bytes of a report (docs/aggregation.md). "
         "Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("aggregation", description=description)
     add_plan(parser)
     parser.add_argument(
         "--min-batch",
@@ -44,7 +43,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_output(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -21,9 +21,9 @@ _MOST_REPORTS = 10_000
 _SUFFIXES = (*TABLES, *PICTURES)
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``attack`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``attack``, and add its arguments."""
+    parser.description = (
         "Measure how often a Bayes-optimal attacker, who knows the plan and the prior, guesses a value from its "
         "report: by formula, and in a simulation against the shipped client. The value is a whole record under a plan "
         "of tables, a bin under an ordered plan, and under a plan of a number one of the points that numbers are "
@@ -31,7 +31,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "reports of the same value, with fresh noise and with memoisation; a picture shows the success rate against "
         "their number. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("attack", description=description)
     add_plan(parser)
     add_labels(parser)
     parser.add_argument(
@@ -54,7 +53,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_confidence(parser)
     add_output(parser, _SUFFIXES)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

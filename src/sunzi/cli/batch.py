@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from sunzi.planning import BatchCurves
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``batch`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``batch``, and add its arguments."""
+    parser.description = (
         "Compute what someone who sees only whole batches can learn about one person: all reports shuffled, or only "
         "their tally and estimates. Prints the proven central epsilon, the epsilon that a known attack reaches, and "
         "all conditions (docs/batch.md). A picture plots both over the size of the batch and over the epsilon of one "
         "report. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("batch", description=description)
     add_plan(parser)
     parser.add_argument("--users", metavar="N", help="minimum number of reports in a batch, one per user: 10000 or 1e6")
     parser.add_argument(
@@ -72,7 +71,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_output(parser, ALL_SUFFIXES)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

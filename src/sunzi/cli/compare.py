@@ -27,16 +27,15 @@ _RANGES = {"epsilon": "0.5:5:0.5", "size": "64:65536:x4", "users": "1000:1000000
 _COLUMNS = {"epsilon": "epsilon", "size": "domain_size", "users": "users"}
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``compare`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``compare``, and add its arguments."""
+    parser.description = (
         "Compare protocols over a range of epsilon, domain sizes or numbers of users; with --ordered, --number or "
         "--tables, compare a plan of numbers or records with other methods. Give a number, a list 1,2,4, a range "
         "FIRST:LAST:STEP or a geometric range FIRST:LAST:xFACTOR. Without --simulate all figures are computed "
         "by formula; with it, errors and times are also measured in simulated collections. Prints a table on a "
         "terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("compare", description=description)
     parser.add_argument("--epsilon", metavar="E", help=f"privacy of one report (default: {_DEFAULTS['epsilon']})")
     parser.add_argument("--size", metavar="K", help=f"number of values in the domain (default: {_DEFAULTS['size']})")
     parser.add_argument("--users", metavar="N", help=f"number of users (default: {_DEFAULTS['users']})")
@@ -54,7 +53,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_simulation(parser, population="zipf:3")
     add_output(parser, ALL_SUFFIXES)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -61,13 +61,12 @@ class _Clock:
         self.seconds[name] = time.perf_counter() - start
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``demo`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``demo``, and add its arguments."""
+    parser.description = (
         "Run a collection with simulated users, print the estimate and the truth, and draw a picture. With --serve, "
         "run it again over HTTP with a collector and its live page."
     )
-    parser = commands.add_parser("demo", description=description)
     parser.add_argument(
         "--users", metavar="N", type=int, default=100_000, help="number of simulated users (default: %(default)s)"
     )
@@ -88,7 +87,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--serve", action="store_true", help="run the collection again over HTTP, with the live page")
     parser.add_argument("--port", type=int, default=0, help="port of the collector, with --serve (default: a free one)")
     parser.add_argument("--once", action="store_true", help="with --serve: exit at once instead of waiting for Ctrl+C")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

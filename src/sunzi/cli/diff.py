@@ -24,14 +24,13 @@ _ON_A_PAGE = 50
 _CHANGED = {"clear": "yes", "alone": "alone", "unclear": "no"}
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``diff`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``diff``, and add its arguments."""
+    parser.description = (
         "Compare two tallies of one domain: how much more or less frequent each value became, with confidence "
         "intervals, the clearest changes first; which values changed; and a test of whether anything changed. Prints a "
         "table on a terminal, CSV of all values in a pipe."
     )
-    parser = commands.add_parser("diff", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; omitted with --from")
     parser.add_argument("before", metavar="BEFORE", help="tally file; with --from, epochs such as 1 or 1:7")
     parser.add_argument("after", metavar="AFTER", help="tally file, or - for standard input; with --from, epochs")
@@ -78,7 +77,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_estimation(parser, target="population")
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

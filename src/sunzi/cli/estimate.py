@@ -79,14 +79,13 @@ _ABOVE_ZERO = {"clear": "yes", "alone": "alone", "unclear": "no"}
 _POSTPROCESSING = ("simplex", "clip", "significant", "constrained", "smooth")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``estimate`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``estimate``, and add its arguments."""
+    parser.description = (
         "Turn a tally into a histogram with a confidence interval for each value. The estimates are unbiased, so those "
         "of rare values may be negative. Prints a table of the most frequent values on a terminal, CSV of all values "
         "in a pipe."
     )
-    parser = commands.add_parser("estimate", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file")
     parser.add_argument(
         "tally", metavar="TALLY", nargs="?", help="tally file, - for standard input, or a folder of 'sunzi tally --by'"
@@ -129,7 +128,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_record_queries(parser)
     add_format(parser)
     add_group_options(parser)
-    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True)

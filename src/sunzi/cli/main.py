@@ -41,7 +41,7 @@ COMMANDS = {
     "reproduce": "reproduce the paper's figures and tables, and report which claims hold",
     "demo": "run a collection with simulated users and compare the estimate with the truth",
 }
-"""The summary of each command. The module ``sunzi.cli.NAME`` defines its arguments in ``add_parser(commands)``."""
+"""The summary of each command. The module ``sunzi.cli.NAME`` has ``add_arguments(parser)`` and ``run(arguments)``."""
 
 EXIT_CODES = {
     0: "success",
@@ -97,7 +97,9 @@ def build_parser(*commands: str) -> CommandParser:
     for name, summary in COMMANDS.items():
         if name in commands:
             module: Any = import_module(f"sunzi.cli.{name}")
-            module.add_parser(subparsers)
+            command = subparsers.add_parser(name)
+            command.set_defaults(run=getattr(module, "run", None))  # the actions of `sunzi store` have one each
+            module.add_arguments(command)
         else:
             subparsers.add_parser(name, help=summary)
     return parser

@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from sunzi.planning.recommendation import Option, Recommendation
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``plan`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``plan``, and add its arguments."""
+    parser.description = (
         "Compare all protocols for a domain, an epsilon and a number of users by error, bits, work and attackability. "
         "Recommend one, explain why, and write its plan. To find the number of users or the epsilon that an error "
         "needs, give --target-error and omit --users or --epsilon. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("plan", description=description)
     parser.add_argument(
         "--domain",
         metavar="FILE",
@@ -84,7 +83,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_force(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

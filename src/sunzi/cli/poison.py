@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _ALL, _NONE = "all", "none"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``poison`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``poison``, and add its arguments."""
+    parser.description = (
         "Simulate collections in which some clients are fake and make target values look frequent, or raise the mean "
         "of a number. Their reports are valid: they are encoded, checked and counted like honest ones. For each "
         "attack, prints an upper bound on the push (what is added to the frequency of the targets, or to the mean), "
@@ -32,7 +32,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "counters stay balanced) and noiseless (the honest client's reports without noise). Prints a table on a "
         "terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("poison", description=description)
     add_plan(parser)
     parser.add_argument(
         "--share",
@@ -66,7 +65,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_output(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -46,14 +46,13 @@ _MOST_WORDS = 1 << 22
 _MOST_BITS = 1 << 26
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``privatize`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``privatize``, and add its arguments."""
+    parser.description = (
         "Turn one column of a table into reports, one report per row, with the operating system's randomness. Every "
         "row must have a value: a missing one (null, or empty text that is not a label) is reported as the domain's "
         "'other' if it has one and is an error otherwise, because not reporting would reveal that it is missing."
     )
-    parser = commands.add_parser("privatize", description=description)
     add_plan(parser)
     parser.add_argument(
         "table",
@@ -99,7 +98,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="refuse the table if more than this share of its values is unknown and would be reported as the domain's "
         "'other'; 1 allows all (default: %(default)s)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from sunzi.collector.store import Store
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``store`` and its actions to the command line."""
-    description = "Manage a collector's store: an SQLite file or postgresql://USER@HOST/DATABASE."
-    parser = commands.add_parser("store", description=description)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``store``, and add its actions."""
+    parser.description = "Manage a collector's store: an SQLite file or postgresql://USER@HOST/DATABASE."
     actions = parser.add_subparsers(title="actions", metavar="ACTION", help="each has its own --help")
 
     def add_action(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:

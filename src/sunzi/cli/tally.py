@@ -49,14 +49,13 @@ _FILES, _PARQUET, _SPARK = "files", "parquet", "spark"
 _SUFFIX = ".parquet"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tally`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``tally``, and add its arguments."""
+    parser.description = (
         "Count the reports of one plan. If a file of reports is damaged, truncated or of another plan, no tally is "
         "written. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark, or "
         "counts that a secure aggregation returned."
     )
-    parser = commands.add_parser("tally", description=description)
     add_plan(parser)
     parser.add_argument(
         "reports",
@@ -75,7 +74,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     _add_columns(parser)
     _add_counts(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -33,14 +33,13 @@ _ON_A_PAGE = 50
 _LISTED_ALARMS = 10
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``trend`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``trend``, and add its arguments."""
+    parser.description = (
         "Follow values over epochs, or over tallies in chronological order: the clearest changes and when they "
         "happened, slopes, and alarms with a stated false alarm rate. Prints a table on a terminal, CSV with one row "
         "per value and epoch in a pipe. Epochs may differ in epsilon and protocol, but not in their values."
     )
-    parser = commands.add_parser("trend", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; omitted with --from")
     parser.add_argument("tallies", metavar="TALLY", nargs="*", help="tally files of the plan, oldest first")
     add_source(parser, default="all")
@@ -76,7 +75,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_confidence(parser)
     add_weights(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
