@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compute the guarantee and print it."""
     from sunzi.plan import load_plan
+    from sunzi.planning.pages import batch_page
 
     check_output(arguments, ALL_SUFFIXES)
     options = _options(arguments)
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
             document=lambda: document,
             rows=lambda: [document],
             picture=partial(_draw, curves),
-            page=partial(_page, curves, facts),
+            page=lambda: batch_page(curves(), facts),
         ),
     )
     return 0
@@ -164,9 +165,3 @@ def _draw(curves: Callable[[], BatchCurves]) -> Any:
     from sunzi.planning.central_plots import draw_batch
 
     return draw_batch(curves())
-
-
-def _page(curves: Callable[[], BatchCurves], facts: list[tuple[str, str]]) -> str:
-    from sunzi.planning.pages import batch_page
-
-    return batch_page(curves(), facts)

@@ -59,6 +59,7 @@ def check_central(arguments: argparse.Namespace) -> None:
 def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
     """Find the plan, write it, and print how it compares with other methods."""
     from sunzi.planning import plan_for_batch
+    from sunzi.planning.pages import central_page
 
     pieces = arguments.central.split(",")
     if len(pieces) != 2:
@@ -75,11 +76,6 @@ def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
             progress=bar.show,
         ).with_groups(read_group_lists(arguments.group))
 
-    def page() -> str:
-        from sunzi.planning.pages import central_page
-
-        return central_page(found)
-
     deliver_plan(
         arguments,
         found.plan,
@@ -87,7 +83,7 @@ def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
             table=partial(_print_table, found),
             document=found.to_dict,
             rows=lambda: [method.to_dict() for method in found.methods],
-            page=page,
+            page=partial(central_page, found),
         ),
     )
     return 0

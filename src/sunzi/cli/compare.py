@@ -81,6 +81,7 @@ def _compare_protocols(
     arguments: argparse.Namespace, settings: list[Setting], varied: Varied, *, has_one_axis: bool
 ) -> int:
     from sunzi.planning import compare
+    from sunzi.planning.pages import comparison_page
 
     delta = None if arguments.delta is None else float(parse_number(arguments.delta, "--delta"))
     terms = (settings, _protocols(arguments), _trials(arguments))
@@ -93,7 +94,7 @@ def _compare_protocols(
             document=partial(_columns, records),
             rows=partial(_columns, records),
             picture=partial(_draw, records, varied),
-            page=partial(_page, records, varied, has_one_axis=has_one_axis),
+            page=partial(comparison_page, records, varied if has_one_axis else None),
         ),
     )
     return 0
@@ -135,12 +136,6 @@ def _draw(records: list[ComparisonRow], varied: Varied) -> Any:
     from sunzi.planning.plots import draw_comparison
 
     return draw_comparison(records, varied)
-
-
-def _page(records: list[ComparisonRow], varied: Varied, *, has_one_axis: bool) -> str:
-    from sunzi.planning.pages import comparison_page
-
-    return comparison_page(records, varied if has_one_axis else None)
 
 
 def _print_table(records: list[ComparisonRow], varied: Varied) -> None:

@@ -98,16 +98,12 @@ def run(arguments: argparse.Namespace) -> int:
     domain = _domain(arguments)
     if arguments.central is not None:
         return run_central(arguments, domain)
+    from sunzi.planning.pages import recommendation_page
+
     groups = read_group_lists(arguments.group)
     recommendation = _recommend(arguments, domain)
     if groups:
         recommendation = recommendation.with_groups(groups)
-
-    def page() -> str:
-        from sunzi.planning.pages import recommendation_page
-
-        return recommendation_page(recommendation)
-
     deliver_plan(
         arguments,
         recommendation.plan,
@@ -115,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
             table=partial(_print_table, arguments, recommendation),
             document=partial(_document, arguments, recommendation),
             rows=partial(_records, recommendation),
-            page=page,
+            page=partial(recommendation_page, recommendation),
         ),
     )
     return 0

@@ -49,6 +49,7 @@ def run_record_comparison(
 ) -> int:
     """Compare, then write or print the result; ``varied`` is the x axis of a picture, None if there are two."""
     from sunzi.planning import compare_records
+    from sunzi.planning.pages import record_comparison_page
 
     request = record_request(arguments)
     legend = [*_LEGEND, _BIASED] if arguments.ordered is not None else _LEGEND
@@ -61,7 +62,7 @@ def run_record_comparison(
             document=partial(_columns, rows),
             rows=partial(_columns, rows),
             picture=partial(_draw, rows, varied),
-            page=partial(_page, rows, varied, legend),
+            page=partial(record_comparison_page, rows, varied, legend),
         ),
     )
     return 0
@@ -76,12 +77,6 @@ def _draw(rows: Sequence[MethodRow], varied: Varied | None) -> Any:
 
     assert varied is not None, "the command has checked it"
     return draw_record_comparison(rows, varied)
-
-
-def _page(rows: Sequence[MethodRow], varied: Varied | None, legend: Sequence[str]) -> str:
-    from sunzi.planning.pages import record_comparison_page
-
-    return record_comparison_page(rows, varied, legend)
 
 
 def _print(rows: Sequence[MethodRow], legend: Sequence[str]) -> None:
