@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import add_plan
-from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import say, say_facts, say_wrapped
 
@@ -32,12 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min-batch",
         metavar="N",
+        type=int,
         required=True,
         help="number of honest reports in a batch that your guarantee for it assumes",
     )
     parser.add_argument(
         "--honest",
         metavar="SHARE",
+        type=float,
         default="1",
         help="assumed share of honest clients; the minimum batch is divided by it (default: %(default)s)",
     )
@@ -51,9 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
 
     check_output(arguments)
-    least = parse_integer(arguments.min_batch, "--min-batch")
-    honest = float(parse_number(arguments.honest, "--honest"))
-    task = aggregation_task(load_plan(arguments.plan), least, honest)
+    task = aggregation_task(load_plan(arguments.plan), arguments.min_batch, arguments.honest)
     deliver(arguments, Result(partial(_print_task, task), task.to_dict, lambda: [task.to_dict()]))
     return 0
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import PICTURES, TABLES, add_client_seed, add_confidence, add_labels, add_plan
-from sunzi.cli.numbers import parse_integer, parse_integers
+from sunzi.cli.numbers import parse_integers
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
 from sunzi.errors import ParameterError
@@ -40,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "VALUE,WEIGHT (default: %(default)s)",
     )
     parser.add_argument(
-        "--trials", metavar="N", help="number of simulated users (default: 100,000, fewer if reports are long)"
+        "--trials",
+        metavar="N",
+        type=int,
+        help="number of simulated users (default: 100,000, fewer if reports are long)",
     )
     parser.add_argument(
         "--reports",
@@ -61,12 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
 
     reports = _schedule(arguments.reports, draws=check_output(arguments, _SUFFIXES))
-    trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
     plan = load_plan(arguments.plan, labels=arguments.labels)
     with ProgressBar() as bar:
         attack = simulate_attack(
             plan,
-            trials=trials,
+            trials=arguments.trials,
             prior=arguments.prior,
             seed=arguments.seed,
             reports=reports,

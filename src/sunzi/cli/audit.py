@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan(parser)
     add_labels(parser)
     parser.add_argument(
-        "--trials", metavar="N", help="number of reports (default: 1,000,000, fewer if reports are long)"
+        "--trials", metavar="N", type=int, help="number of reports (default: 1,000,000, fewer if reports are long)"
     )
     add_confidence(
         parser, 0.9999, "confidence of the lower bound; a correct client fails with probability 1 - C at most"
@@ -58,12 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
 
     check_output(arguments)
-    trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
     plan = load_plan(arguments.plan, labels=arguments.labels)
     with ProgressBar() as bar:
         found = audit(
             plan,
-            trials=trials,
+            trials=arguments.trials,
             confidence=arguments.confidence,
             seed=arguments.seed,
             pair=_pair(plan, arguments.pair),

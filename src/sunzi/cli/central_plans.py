@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sunzi.cli.files import refuse_options
 from sunzi.cli.group_lists import read_group_lists
-from sunzi.cli.numbers import parse_integer, parse_number
+from sunzi.cli.numbers import parse_number
 from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
@@ -36,7 +36,10 @@ def add_central(parser: argparse.ArgumentParser) -> None:
         help="with --central: maximum epsilon of one report, the only protection against the collector",
     )
     parser.add_argument(
-        "--honest", metavar="SHARE", help="with --central: assumed share of clients that follow the plan (default: 1)"
+        "--honest",
+        metavar="SHARE",
+        type=float,
+        help="with --central: assumed share of clients that follow the plan (default: 1)",
     )
 
 
@@ -68,11 +71,11 @@ def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
     with printed_warnings(), ProgressBar() as bar:
         found = plan_for_batch(
             domain,
-            parse_integer(arguments.users, "--users"),
+            arguments.users,
             epsilon,
             float(delta),
             max_epsilon=arguments.max_epsilon,
-            honest=1.0 if arguments.honest is None else float(parse_number(arguments.honest, "--honest")),
+            honest=1.0 if arguments.honest is None else arguments.honest,
             progress=bar.show,
         ).with_groups(read_group_lists(arguments.group))
 

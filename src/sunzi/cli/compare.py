@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import add_delta, add_histogram, add_simulation
-from sunzi.cli.numbers import parse_integers, parse_number, parse_numbers
+from sunzi.cli.numbers import parse_integers, parse_numbers
 from sunzi.cli.record_comparison import check_record_comparison, run_record_comparison
 from sunzi.cli.record_plans import add_records, is_record_plan
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, deliver
@@ -83,10 +83,9 @@ def _compare_protocols(
     from sunzi.planning import compare
     from sunzi.planning.pages import comparison_page
 
-    delta = None if arguments.delta is None else float(parse_number(arguments.delta, "--delta"))
     terms = (settings, _protocols(arguments), _trials(arguments))
     with printed_warnings(), ProgressBar() as bar:
-        records = list(compare(*terms, bar.show, arguments.histogram, delta=delta))
+        records = list(compare(*terms, bar.show, arguments.histogram, delta=arguments.delta))
     deliver(
         arguments,
         Result(

@@ -28,7 +28,6 @@ from sunzi.cli.files import (
     refuse_options,
 )
 from sunzi.cli.group_estimates import add_group_options, is_grouped, run_groups
-from sunzi.cli.numbers import parse_number
 from sunzi.cli.queries import (
     add_estimation,
     add_groups,
@@ -105,12 +104,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--publish-delta",
         metavar="D",
+        type=float,
         help="show what readers can learn about one person if this histogram is all that is published about these "
         "reports, with this delta, such as 1e-8; needs --honest (docs/batch.md)",
     )
     parser.add_argument(
         "--honest",
         metavar="SHARE",
+        type=float,
         help="with --publish-delta: assumed share of reports from clients that follow the plan, such as 0.9",
     )
     parser.add_argument("--title", metavar="TEXT", help="the heading of an .html page (default: reports and values)")
@@ -246,10 +247,8 @@ def _batch(arguments: argparse.Namespace, plan: Plan, reports: int) -> BatchGuar
     """What readers of this histogram can learn, if that is requested."""
     if arguments.publish_delta is None:
         return None
-    delta = float(parse_number(arguments.publish_delta, "--publish-delta"))
-    honest = float(parse_number(arguments.honest, "--honest"))
     with printed_warnings():
-        found = plan.batch_guarantee(reports, delta, honest=honest, reader="tally")
+        found = plan.batch_guarantee(reports, arguments.publish_delta, honest=arguments.honest, reader="tally")
     for path in arguments.output:
         if path.endswith((".csv", *_PICTURES)):
             say(

@@ -96,6 +96,7 @@ def add_delta(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta",
         metavar="D",
+        type=float,
         help="also compute the central epsilon of a shuffled batch of all reports, with this delta, such as 1e-8, if "
         "all clients follow the plan (docs/batch.md)",
     )

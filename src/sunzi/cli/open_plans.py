@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import open_input, refuse_options
 from sunzi.cli.group_lists import read_group_lists
-from sunzi.cli.numbers import parse_integer
 from sunzi.cli.record_plans import check_other_options, deliver_record_plan, planned_users, say_spending
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
@@ -36,6 +35,7 @@ def add_open(parser: argparse.ArgumentParser) -> None:
         "--longest",
         "--length",
         metavar="N",
+        type=int,
         help="with --open: maximum length of a text in tokens; longer texts are truncated and counted as such",
     )
     parser.add_argument(
@@ -67,8 +67,7 @@ def run_open(arguments: argparse.Namespace) -> int:
     from sunzi.plan import make_plan
 
     users = planned_users(arguments)
-    longest = parse_integer(arguments.longest, "--longest")
-    domain = OpenDomain(_alphabet(arguments.open), longest, note=arguments.note or "")
+    domain = OpenDomain(_alphabet(arguments.open), arguments.longest, note=arguments.note or "")
     groups = read_group_lists(arguments.group)
     plan = make_plan("prefixes", domain, arguments.epsilon, groups=groups, list_only=arguments.list_only)
     by_recall = [plan.thresholds(users, recall=recall) for recall in _RECALLS]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.central_plans import add_central, check_central, run_central
 from sunzi.cli.files import STANDARD, add_column, add_delta, add_force, add_histogram, check_paths
 from sunzi.cli.group_lists import add_group_lists, read_group_lists
-from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, deliver_plan, is_page
@@ -35,16 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="label file: UTF-8, one label per line, or with --column a table; text may be compressed (.gz)",
     )
-    parser.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
+    parser.add_argument("--size", metavar="K", type=int, help="number of values, which are then 0 to K-1")
     add_records(parser)
     add_number_options(parser)
     add_open(parser)
     add_column(parser, "the column of --domain that holds the labels, if that is a table")
     parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
-    parser.add_argument("--users", metavar="N", help="number of users who will report: 10000 or 1e6")
+    parser.add_argument("--users", metavar="N", type=int, help="number of users who will report: 10000 or 1e6")
     parser.add_argument(
         "--target-error",
         metavar="E",
+        type=float,
         help="standard error to reach for the frequency of a rare value, such as 0.001",
     )
     parser.add_argument("--protocol", metavar="NAME", help="use this protocol")
@@ -53,10 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("balanced", "error", "bits", "attack"),
         help="what to optimise among protocols with nearly the smallest error (default: balanced)",
     )
-    parser.add_argument("--max-bits", metavar="B", help="maximum mean report size in bits")
+    parser.add_argument("--max-bits", metavar="B", type=float, help="maximum mean report size in bits")
     parser.add_argument(
         "--max-attack",
         metavar="P",
+        type=float,
         help="maximum success rate of the best attacker with one report, from 0 to 1; to meet it, ss, ss-compact and "
         "pgr use larger blocks",
     )
@@ -159,7 +160,7 @@ def _domain(arguments: argparse.Namespace) -> Domain:
     from sunzi.domains.labels import Domain
 
     if arguments.size is not None:
-        return Domain(parse_integer(arguments.size, "--size"))
+        return Domain(arguments.size)
     labels = _labels(arguments)
     return Domain(labels, other=arguments.other, separate_labels=arguments.separate_labels)
 
@@ -191,24 +192,16 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
     from sunzi.planning import recommend
     from sunzi.planning.sample_size import recommend_epsilon, recommend_users
 
-    users = None if arguments.users is None else parse_integer(arguments.users, "--users")
-    bits, attack, target = (
-        None if text is None else float(parse_number(text, name))
-        for name, text in (
-            ("--max-bits", arguments.max_bits),
-            ("--max-attack", arguments.max_attack),
-            ("--target-error", arguments.target_error),
-        )
-    )
+    users, target = arguments.users, arguments.target_error
     with printed_warnings(), ProgressBar() as bar:
         request: dict[str, Any] = {
             "objective": arguments.objective or "balanced",
-            "max_bits": bits,
-            "max_attack": attack,
+            "max_bits": arguments.max_bits,
+            "max_attack": arguments.max_attack,
             "protocols": None if arguments.protocol is None else [arguments.protocol],
             "search": arguments.search,
             "histogram": arguments.histogram,
-            "delta": None if arguments.delta is None else float(parse_number(arguments.delta, "--delta")),
+            "delta": arguments.delta,
             "progress": bar.show,
         }
         if target is None:
@@ -269,7 +262,7 @@ def _style(option: Option, recommendation: Recommendation) -> str | None:
 def _need(arguments: argparse.Namespace, recommendation: Recommendation) -> str:
     """Return what the target error needs."""
     found = recommendation.axes
-    target = percent_of_three_digits(float(parse_number(arguments.target_error, "--target-error")))
+    target = percent_of_three_digits(arguments.target_error)
     users = counted(found.users, "user")
     if arguments.users is None:
         return f"A standard error of {target} needs {users} with {found.protocol}."

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import add_plan, add_simulation
-from sunzi.cli.numbers import parse_integer, parse_numbers
+from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say_wrapped
 from sunzi.errors import ParameterError
@@ -42,10 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--targets",
         metavar="R",
+        type=int,
         default="1",
         help="number of values to push, of bins of one range, or of cells of one table (default: %(default)s)",
     )
-    parser.add_argument("--users", metavar="N", default="100000", help="total number of clients (default: %(default)s)")
+    parser.add_argument(
+        "--users", metavar="N", type=int, default="100000", help="total number of clients (default: %(default)s)"
+    )
     parser.add_argument(
         "--attacks",
         metavar="NAMES",
@@ -53,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="comma-separated names, all, or none to measure only false alarms (default: %(default)s)",
     )
     parser.add_argument(
-        "--runs", metavar="R", default="10", help="simulated collections per row (default: %(default)s)"
+        "--runs", metavar="R", type=int, default="10", help="simulated collections per row (default: %(default)s)"
     )
     add_simulation(parser, population="uniform")
     parser.add_argument(
@@ -81,9 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
                 plan,
                 [float(share) for share in parse_numbers(arguments.share, "--share")],
                 _attacks(arguments.attacks),
-                targets=parse_integer(arguments.targets, "--targets"),
-                users=parse_integer(arguments.users, "--users"),
-                runs=parse_integer(arguments.runs, "--runs"),
+                targets=arguments.targets,
+                users=arguments.users,
+                runs=arguments.runs,
                 seed=arguments.seed,
                 population=Population.parse(arguments.population),
                 significance=arguments.significance,

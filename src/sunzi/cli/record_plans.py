@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import open_input, parse_json, refuse_options
 from sunzi.cli.group_lists import read_group_lists
-from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
@@ -62,7 +61,7 @@ def add_records(parser: argparse.ArgumentParser) -> None:
         '{"labels": ["no", "yes", "unknown"], "other": "unknown"}}, "wanted": [["version"], ["version", "crashed"]]}',
     )
     parser.add_argument(
-        "--bins", metavar="N", help=f"with --ordered: the number of bins, a power of two (default: {_BINS})"
+        "--bins", metavar="N", type=int, help=f"with --ordered: the number of bins, a power of two (default: {_BINS})"
     )
 
 
@@ -116,7 +115,7 @@ def run_records(arguments: argparse.Namespace) -> int:
 
 def planned_users(arguments: argparse.Namespace) -> int:
     """The number of users to plan for."""
-    users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
+    users: int = _USERS if arguments.users is None else arguments.users
     if users < 1:
         raise ParameterError(f"--users must be at least 1, got {arguments.users}")
     return users
@@ -153,7 +152,7 @@ def record_request(arguments: argparse.Namespace, **options: Any) -> RecordReque
         least, most = _ends(arguments.number, "--number")
         return RecordRequest(lambda epsilon: make_number(least, most, epsilon, **options))
     low, high = _ends(arguments.ordered, "--ordered")
-    bins = _BINS if arguments.bins is None else parse_integer(arguments.bins, "--bins")
+    bins = _BINS if arguments.bins is None else arguments.bins
     return RecordRequest(lambda epsilon: make_ordered(low, high, bins, epsilon, **options))
 
 

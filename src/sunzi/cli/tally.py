@@ -33,7 +33,6 @@ from sunzi.cli.files import (
     open_output,
     refuse_options,
 )
-from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError, ReportError, TallyError
@@ -152,6 +151,7 @@ def _add_counts(parser: argparse.ArgumentParser) -> None:
     counts.add_argument(
         "--counts-of",
         metavar="N",
+        type=int,
         help="REPORTS is one file with the counts of N reports that were summed elsewhere: a JSON list, or whole "
         "numbers separated by commas or line breaks",
     )
@@ -169,7 +169,7 @@ def _import_counts(arguments: argparse.Namespace) -> int:
     (path,) = arguments.reports
     check_order("tally", arguments.plan, arguments.reports)
     check_paths([arguments.plan, path], arguments.output, force=arguments.force)
-    plan, reports = load_plan(arguments.plan), parse_integer(arguments.counts_of, "--counts-of")
+    plan, reports = load_plan(arguments.plan), arguments.counts_of
     with open_output(arguments.output, "a tally") as stream:
         try:
             tally = tally_from_counts(plan, _read_counts(path), reports)
