@@ -34,7 +34,7 @@ from sunzi.protocols.base import check_histogram, check_users
 from sunzi.protocols.channel import FirstWord
 from sunzi.protocols.decoder_rows import ModularRow, modular_rows
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, reweighting_work
-from sunzi.protocols.modular_estimation import ModularDecoder, linear_cost
+from sunzi.protocols.modular_estimation import ModularDecoder, solving_cost
 from sunzi.protocols.modular_variance import BlockMoments, flat_error, worst_error
 from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay, warn_if_poor
 from sunzi.protocols.selection import JointMessages, SelectingProtocol
@@ -226,7 +226,13 @@ class ModularProtocol(SelectingProtocol):
 
     def linear_cost(self, reports: int) -> DecodingCost | None:
         """Every block by its own route, then one solve."""
-        return linear_cost(self.responses, self.domain_size, reports)
+        each = reports / len(self.responses)
+        costs = [response.design.point_counts_cost(each, response.points) for response in self.responses]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            return None
+        total = sum(cost.operations for cost in known) + solving_cost(self.domain_size, len(known))
+        return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in known))}, then a solve")
 
     @property
     def reading_work(self) -> float:
