@@ -152,7 +152,9 @@ def simulate_attack(
         report_progress[0](done / number)
     grown: list[tuple[AttackGrowth, ...]] = [(), ()]
     if reports:
-        users = candidates[belief.draw(_repeated_trials(number, len(values)), generator)]
+        # Fewer users, since the posterior of each is kept: one number per value.
+        most = max(1, min(number, _REPEATED_TRIALS, _POSTERIOR_CELLS // len(values)))
+        users = candidates[belief.draw(most, generator)]
         for index, rounds in enumerate((fresh_rounds(speaker, users), replayed_rounds(speaker, users))):
             grown[index] = attack_growth(
                 plan,
@@ -190,11 +192,6 @@ def _portions(plan: Plan, secrets: Integers) -> Iterator[tuple[int, Integers]]:
     for start in range(0, secrets.size, step):
         part = secrets[start : start + step]
         yield start + part.size, part
-
-
-def _repeated_trials(trials: int, values: int) -> int:
-    """Fewer, since the posterior of every user is kept: one number per value."""
-    return max(1, min(trials, _REPEATED_TRIALS, _POSTERIOR_CELLS // values))
 
 
 def guess(evidence: Evidence, prior: Prior, values: Integers) -> Integers:

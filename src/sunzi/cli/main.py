@@ -59,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with _terminable():
-            parsed = build_parser(*_command_of(words)).parse_args(words)
+            command = [word for word in words if not word.startswith("-")][:1]  # no option before it takes a value
+            parsed = build_parser(*command).parse_args(words)
             code: int = parsed.run(parsed)
             # Flush here, so that a closed pipe is handled below.
             sys.stdout.flush()
@@ -75,11 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"{error.filename}: {error.strerror}" if named else str(error), code=1)
     except KeyboardInterrupt:
         return 130
-
-
-def _command_of(words: Sequence[str]) -> list[str]:
-    """Return the command among these words, if any; no option before it takes a value."""
-    return [word for word in words if not word.startswith("-")][:1]
 
 
 def build_parser(*commands: str) -> CommandParser:

@@ -170,9 +170,9 @@ class ViewsProtocol(JointMessages):
         """Every view by its own route; the route stated is that of the first."""
         costs = [view.response.design.point_counts_cost(reports, view.cells) for view in self.views]
         known = [cost for cost in costs if cost is not None]
-        return (
-            DecodingCost(sum(cost.operations for cost in known), known[0].route) if len(known) == len(costs) else None
-        )
+        if len(known) < len(costs):
+            return None
+        return DecodingCost(sum(cost.operations for cost in known), known[0].route)
 
     def flat_points(self, channel: int) -> Floats:
         """All cells are equally frequent."""
