@@ -59,12 +59,11 @@ class MissingGlyphsWarning(UserWarning):
 
 def plot_estimate(
     estimate: Estimate,
-    path: str | Path | None = None,
-    *,
-    top: int = 20,
-    confidence: float = 0.95,
-    target: Target = "reporters",
-    truth: Sequence[float] | Floats | None = None,
+    path: str | Path | None,
+    top: int,
+    confidence: float,
+    target: Target,
+    truth: Sequence[float] | Floats | None,
 ) -> Figure:
     """The largest frequencies as bars, never without their intervals; pale where chance could explain them."""
     if truth is not None and len(truth) != estimate.domain.size:
@@ -86,12 +85,7 @@ def plot_estimate(
 
 
 def plot_difference(
-    difference: Difference,
-    path: str | Path | None = None,
-    *,
-    top: int = 20,
-    confidence: float = 0.95,
-    verdict: VerdictRule = "any",
+    difference: Difference, path: str | Path | None, top: int, confidence: float, verdict: VerdictRule
 ) -> Figure:
     """The clearest changes as bars with their intervals; pale where chance could explain them."""
     rows = difference.top(check_top(top), confidence, verdict)
@@ -177,12 +171,7 @@ def saved(figure: Figure, path: str | Path | None) -> Figure:
 
 
 def plot_trend(
-    trend: Trend,
-    path: str | Path | None = None,
-    *,
-    indices: Sequence[int] = (),
-    confidence: float = 0.95,
-    one_in: float | None = None,
+    trend: Trend, path: str | Path | None, indices: Sequence[int], confidence: float, one_in: float | None
 ) -> Figure:
     """A line per value, never without its intervals; a ring marks an alarm."""
     chosen = list(indices) or trend.most_frequent(_LINES_SHOWN)
