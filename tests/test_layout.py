@@ -65,6 +65,7 @@ TESTED_IN = {
     "_lazy": "test_package",
     "_typing": "test_package",
     "_version": "test_package",
+    "analysis/attack_plots": "cli/test_attack",
     "analysis/evidence": "analysis/test_attack",
     "analysis/fake_reports": "analysis/test_poisoning",
     "numerics/kernels": "numerics/test_subset_sampling",
@@ -78,7 +79,6 @@ TESTED_IN = {
     "domains/columns": "domains/test_labels",
     "domains/label_files": "domains/test_labels",
     "collector/administration_routes": "collector/test_routes",
-    "display/palette": "display/test_plotting",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 

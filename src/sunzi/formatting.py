@@ -41,7 +41,7 @@ def percent(fraction: float, decimals: int | None = None) -> str:
     return f"{percentage:.{decimals}f} %"
 
 
-def signed_percent(fraction: float, decimals: int | None = None) -> str:
+def signed_percent(fraction: float, decimals: int) -> str:
     """A percentage with its sign, for changes: ``+1.2 %``, ``-1.2 %``."""
     return f"{'' if fraction < 0 else '+'}{percent(fraction, decimals)}"
 

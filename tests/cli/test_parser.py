@@ -75,6 +75,25 @@ def test_whole_numbers_may_be_written_with_an_exponent():
     assert parser.parse_args(["estimate", "a", "b", "--confidence", "9/10"]).confidence == 0.9
 
 
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (
+            ["estimate", "plan.json", "a.tally", "--top", "ten"],
+            "--top must be a number such as 2, 0.5, 1/3 or 1e6, got 'ten'",
+        ),
+        (["serve", "--port", "1.5"], "--port must be a whole number, got '1.5'"),
+        (
+            ["plan", "--size", "9", "--max-bits", "few"],
+            "--max-bits must be a number such as 2, 0.5, 1/3 or 1e6, got 'few'",
+        ),
+    ],
+)
+def test_a_malformed_number_is_one_line_that_names_the_option(words, complaint, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"sunzi: error: {complaint}\n"
+
+
 def test_negative_numbers_follow_their_option():
     parser = build_parser("estimate", "plan")
     words = ["estimate", "a", "-", "--range", "-5:5", "--range=-4:4", "--quantile", ".5", "--mean"]

@@ -77,11 +77,11 @@ def test_bounds_and_attacks_enclose_the_truth(setting: str, local: float) -> Non
     blanket, points = enumerated(setting, local)
     generic, clones = Blanket(blanket.odds, 1 / (blanket.odds + 1)), Blanket.of_any(blanket.odds)
     for users, epsilon, truth in points:
-        bound = blanket.largest_delta(users, epsilon)
+        bound, of_odds = (each.largest_delta(users, epsilon) for each in (blanket, generic))
         assert least_delta(blanket, users, epsilon) - 1e-12 <= truth <= bound + 1e-13
         assert bound <= blanket.chernoff_delta(users, epsilon) + 1e-15
-        assert bound <= generic.largest_delta(users, epsilon) * (1 + 1e-8) + 1e-15
-        assert generic.largest_delta(users, epsilon) <= clones.largest_delta(users, epsilon) * (1 + 1e-8)
+        assert bound <= of_odds * (1 + 1e-8) + 1e-15
+        assert of_odds <= clones.largest_delta(users, epsilon) * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

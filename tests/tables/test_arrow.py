@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sunzi.errors import ReportError
-from sunzi.tables.arrow import Cells, cells_of, mix_bits, plain
+from sunzi.numerics.bits import mix_bits
+from sunzi.tables.arrow import Cells, cells_of, plain
 
 VALUES = [b"ab", None, b"", b"cde", b"\x00", None, b"ab", bytes(range(40)), b"z"]
 FIXED = [b"abc", None, b"def", b"\x00\x00\x00", b"abc"]

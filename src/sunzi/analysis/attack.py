@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import islice, repeat
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +22,8 @@ from sunzi.analysis.evidence import Evidence, Reports, check_channels, decode, f
 from sunzi.analysis.priors import Prior, attackability, ranked_points
 from sunzi.analysis.statistics import Proportion, check_amount, check_seed
 from sunzi.client import Client
-from sunzi.display.palette import BLUE, INK, VERMILION
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Rounds = Iterable[Reports]
 """Rounds in order; each holds one report of every user, always in the same order of users."""
@@ -158,7 +152,9 @@ def simulate_attack(
         report_progress[0](done / number)
     grown: list[tuple[AttackGrowth, ...]] = [(), ()]
     if reports:
-        users = candidates[belief.draw(_repeated_trials(number, len(values)), generator)]
+        # Fewer users, since the posterior of each is kept: one number per value.
+        most = max(1, min(number, _REPEATED_TRIALS, _POSTERIOR_CELLS // len(values)))
+        users = candidates[belief.draw(most, generator)]
         for index, rounds in enumerate((fresh_rounds(speaker, users), replayed_rounds(speaker, users))):
             grown[index] = attack_growth(
                 plan,
@@ -196,11 +192,6 @@ def _portions(plan: Plan, secrets: Integers) -> Iterator[tuple[int, Integers]]:
     for start in range(0, secrets.size, step):
         part = secrets[start : start + step]
         yield start + part.size, part
-
-
-def _repeated_trials(trials: int, values: int) -> int:
-    """Fewer, since the posterior of every user is kept: one number per value."""
-    return max(1, min(trials, _REPEATED_TRIALS, _POSTERIOR_CELLS // values))
 
 
 def guess(evidence: Evidence, prior: Prior, values: Integers) -> Integers:
@@ -300,60 +291,3 @@ def _unseen(encoded: Any, seen: list[set[tuple[int, int]]]) -> Integers:
             known.add(key)
             new.append(user)
     return np.array(new, dtype=np.int64)
-
-
-_FRESH, _MEMOISED, _LINES = VERMILION, BLUE, INK
-
-
-def draw_growth(attack: Attack) -> Figure:
-    """Plot success against the number of reports, for fresh noise and for a client that repeats its first report.
-
-    Needs matplotlib, the ``plot`` extra.
-    """
-    from matplotlib.figure import Figure
-
-    from sunzi.display.plotting import style_axes
-
-    if not attack.repeated:
-        raise ParameterError("the plot shows success against the number of reports: give some, such as 1,2,5,10")
-    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    _draw_curve(axes, attack.repeated, _FRESH, "o", "-", "fresh noise in every report")
-    _draw_curve(axes, attack.memoised, _MEMOISED, "s", "--", "the same report sent again")
-    if attack.formula is not None:
-        axes.axhline(attack.formula, color=_LINES, linewidth=0.9, linestyle=":", label="one report, by formula")
-    axes.axhline(attack.baseline, color=_LINES, linewidth=0.9, label="no report")
-    axes.set_xscale("log")
-    ticks = [growth.reports for growth in attack.repeated]
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-    axes.set_xticks([], minor=True)
-    axes.set_ylim(0, 1.02)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
-    axes.set_xlabel("reports of one value")
-    axes.set_ylabel("attacker guesses right")
-    axes.set_title(
-        f"{attack.protocol}, {attack.choices:,} values, epsilon {float(attack.epsilon):g} per report, "
-        f"prior {PurePath(attack.prior).name}; bars: {100 * attack.success.confidence:g} % intervals",
-        loc="left",
-        fontsize="medium",
-    )
-    style_axes(axes)
-    axes.legend(frameon=False, loc="best")
-    return figure
-
-
-def _draw_curve(axes: Axes, grown: Sequence[AttackGrowth], colour: str, marker: str, dash: str, label: str) -> None:
-    rates = np.array([growth.success.rate for growth in grown])
-    low, high = ([getattr(growth.success, end) for growth in grown] for end in ("low", "high"))
-    axes.errorbar(
-        [growth.reports for growth in grown],
-        rates,
-        yerr=np.array([rates - low, high - rates]),
-        color=colour,
-        marker=marker,
-        linestyle=dash,
-        label=label,
-        linewidth=1.6,
-        markersize=5,
-        capsize=3,
-    )

@@ -46,7 +46,8 @@ class HealthFinding:
         if self.p_value is None or self.statistic is None:
             return self.reason
         freedom = "" if self.degrees_of_freedom is None else f" on {self.degrees_of_freedom:,.0f} degrees of freedom"
-        return f"{self.statistic:,.4g}{freedom}, {chance_in_words(self.p_value)}"
+        chance = f"p = {self.p_value:.2g}" if self.p_value > 1e-99 else "p < 1e-99"
+        return f"{self.statistic:,.4g}{freedom}, {chance}"
 
     def verdict(self, significance: float) -> str:
         """One line: whether it holds, and the numbers."""
@@ -69,11 +70,6 @@ class HealthFinding:
             "alarm": self.p_value is not None and self.p_value <= significance,
             "verdict": self.verdict(significance),
         }
-
-
-def chance_in_words(p_value: float) -> str:
-    """``p = 0.021``, or ``p < 1e-99``."""
-    return f"p = {p_value:.2g}" if p_value > 1e-99 else "p < 1e-99"
 
 
 Counted = Sequence[tuple[BlockResponse, Counters, int]]

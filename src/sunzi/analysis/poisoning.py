@@ -82,7 +82,10 @@ class Poisoning:
     @property
     def typical(self) -> Health:
         """The health of the collection with the median p-value."""
-        ordered = sorted((trial.health for trial in self.trials), key=_oddness)
+        ordered = sorted(
+            (trial.health for trial in self.trials),
+            key=lambda health: 1.0 if health.p_value is None else health.p_value,
+        )
         return ordered[(len(ordered) - 1) // 2]
 
     def row(self) -> dict[str, Any]:
@@ -104,10 +107,6 @@ class Poisoning:
             "statistic": None if oddest is None else oddest.statistic,
             "test_p_value": None if oddest is None else oddest.p_value,
         }
-
-
-def _oddness(health: Health) -> float:
-    return 1.0 if health.p_value is None else health.p_value
 
 
 @dataclass(frozen=True)

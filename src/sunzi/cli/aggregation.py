@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import add_plan
-from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import say, say_facts, say_wrapped
 
@@ -21,30 +20,30 @@ _NOTE = (
 )
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``aggregation`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``aggregation``, and add its arguments."""
+    parser.description = (
         "Print the parameters of a DAP task that sums the reports of a plan, so that no server sees any report: the "
         "VDAF, its length and chunk length, the minimum batch size and the bytes of a report (docs/aggregation.md). "
         "Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("aggregation", description=description)
     add_plan(parser)
     parser.add_argument(
         "--min-batch",
         metavar="N",
+        type=int,
         required=True,
         help="number of honest reports in a batch that your guarantee for it assumes",
     )
     parser.add_argument(
         "--honest",
         metavar="SHARE",
+        type=float,
         default="1",
         help="assumed share of honest clients; the minimum batch is divided by it (default: %(default)s)",
     )
     add_output(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,9 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
 
     check_output(arguments)
-    least = parse_integer(arguments.min_batch, "--min-batch")
-    honest = float(parse_number(arguments.honest, "--honest"))
-    task = aggregation_task(load_plan(arguments.plan), least, honest)
+    task = aggregation_task(load_plan(arguments.plan), arguments.min_batch, arguments.honest)
     deliver(arguments, Result(partial(_print_task, task), task.to_dict, lambda: [task.to_dict()]))
     return 0
 

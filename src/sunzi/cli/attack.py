@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import PICTURES, TABLES, add_client_seed, add_confidence, add_labels, add_plan
-from sunzi.cli.numbers import parse_integer, parse_integers
+from sunzi.cli.numbers import parse_integers
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
 from sunzi.errors import ParameterError
@@ -21,9 +21,9 @@ _MOST_REPORTS = 10_000
 _SUFFIXES = (*TABLES, *PICTURES)
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``attack`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``attack``, and add its arguments."""
+    parser.description = (
         "Measure how often a Bayes-optimal attacker, who knows the plan and the prior, guesses a value from its "
         "report: by formula, and in a simulation against the shipped client. The value is a whole record under a plan "
         "of tables, a bin under an ordered plan, and under a plan of a number one of the points that numbers are "
@@ -31,7 +31,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "reports of the same value, with fresh noise and with memoisation; a picture shows the success rate against "
         "their number. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("attack", description=description)
     add_plan(parser)
     add_labels(parser)
     parser.add_argument(
@@ -41,7 +40,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "VALUE,WEIGHT (default: %(default)s)",
     )
     parser.add_argument(
-        "--trials", metavar="N", help="number of simulated users (default: 100,000, fewer if reports are long)"
+        "--trials",
+        metavar="N",
+        type=int,
+        help="number of simulated users (default: 100,000, fewer if reports are long)",
     )
     parser.add_argument(
         "--reports",
@@ -54,7 +56,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_confidence(parser)
     add_output(parser, _SUFFIXES)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,12 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
 
     reports = _schedule(arguments.reports, draws=check_output(arguments, _SUFFIXES))
-    trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
     plan = load_plan(arguments.plan, labels=arguments.labels)
     with ProgressBar() as bar:
         attack = simulate_attack(
             plan,
-            trials=trials,
+            trials=arguments.trials,
             prior=arguments.prior,
             seed=arguments.seed,
             reports=reports,
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _draw(attack: Attack) -> Any:
-    from sunzi.analysis.attack import draw_growth
+    from sunzi.analysis.attack_plots import draw_growth
 
     return draw_growth(attack)
 

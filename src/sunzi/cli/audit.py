@@ -23,19 +23,18 @@ FAULT_FOUND = 3
 """Exit code if the client reveals more than ε allows or departs from its plan."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``audit`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``audit``, and add its arguments."""
+    parser.description = (
         "Run the shipped client and compute a statistical lower bound on epsilon from its reports. Also compare the "
         "client with its plan: on chosen random words, on all random words of a few bits, and by the frequencies of "
         f"its reports. The exit code is 0 if everything is consistent with the plan and {FAULT_FOUND} if not. An audit "
         "can find faults but cannot prove their absence. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("audit", description=description)
     add_plan(parser)
     add_labels(parser)
     parser.add_argument(
-        "--trials", metavar="N", help="number of reports (default: 1,000,000, fewer if reports are long)"
+        "--trials", metavar="N", type=int, help="number of reports (default: 1,000,000, fewer if reports are long)"
     )
     add_confidence(
         parser, 0.9999, "confidence of the lower bound; a correct client fails with probability 1 - C at most"
@@ -51,7 +50,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--no-exact", action="store_true", help="skip the checks on chosen and on all random words")
     add_output(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,12 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
 
     check_output(arguments)
-    trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
     plan = load_plan(arguments.plan, labels=arguments.labels)
     with ProgressBar() as bar:
         found = audit(
             plan,
-            trials=trials,
+            trials=arguments.trials,
             confidence=arguments.confidence,
             seed=arguments.seed,
             pair=_pair(plan, arguments.pair),

@@ -8,7 +8,6 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import add_plan
-from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
@@ -19,26 +18,29 @@ if TYPE_CHECKING:
     from sunzi.planning import BatchCurves
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``batch`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``batch``, and add its arguments."""
+    parser.description = (
         "Compute what someone who sees only whole batches can learn about one person: all reports shuffled, or only "
         "their tally and estimates. Prints the proven central epsilon, the epsilon that a known attack reaches, and "
         "all conditions (docs/batch.md). A picture plots both over the size of the batch and over the epsilon of one "
         "report. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("batch", description=description)
     add_plan(parser)
-    parser.add_argument("--users", metavar="N", help="minimum number of reports in a batch, one per user: 10000 or 1e6")
+    parser.add_argument(
+        "--users", metavar="N", type=int, help="minimum number of reports in a batch, one per user: 10000 or 1e6"
+    )
     parser.add_argument(
         "--delta",
         metavar="D",
+        type=float,
         required=True,
         help="failure probability of the guarantee, far below 1/N, such as 1e-8",
     )
     parser.add_argument(
         "--honest",
         metavar="SHARE",
+        type=float,
         default="1",
         help="assumed share of reports from clients that follow the plan; the others may collude with the reader "
         "(default: %(default)s)",
@@ -53,6 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--epochs",
         metavar="N",
+        type=int,
         default="1",
         help="number of batches that contain the same person, with fresh noise in each unless --cohort is given "
         "(default: %(default)s)",
@@ -63,31 +66,32 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--cohort",
         metavar="N",
+        type=int,
         help="with memoised reports: minimum number of users who are in exactly the same batches",
     )
     parser.add_argument(
         "--target",
         metavar="E",
+        type=float,
         help="also find the smallest batch with this central epsilon; without --users, print its guarantee",
     )
     add_output(parser, ALL_SUFFIXES)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the guarantee and print it."""
     from sunzi.plan import load_plan
+    from sunzi.planning.pages import batch_page
 
     check_output(arguments, ALL_SUFFIXES)
     options = _options(arguments)
-    users = None if arguments.users is None else parse_integer(arguments.users, "--users")
-    if users is not None and users < 1:
+    if arguments.users is not None and arguments.users < 1:
         raise ParameterError(f"--users must be at least 1, got {arguments.users}")
     plan = load_plan(arguments.plan)
     with printed_warnings():
         target = _target(arguments, plan, options)
-        least = users or (target or {}).get("target_reports")
+        least = arguments.users or (target or {}).get("target_reports")
         if least is None:
             raise ParameterError("give --users, or --target for the smallest batch with that central epsilon")
         if options["cohort"] is not None and options["cohort"] > least:
@@ -106,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             document=lambda: document,
             rows=lambda: [document],
             picture=partial(_draw, curves),
-            page=partial(_page, curves, facts),
+            page=lambda: batch_page(curves(), facts),
         ),
     )
     return 0
@@ -114,31 +118,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The arguments of the guarantee, except the number of reports."""
-    epochs = parse_integer(arguments.epochs, "--epochs")
-    cohort = None if arguments.cohort is None else parse_integer(arguments.cohort, "--cohort")
-    if arguments.memoised and cohort is None:
+    if arguments.memoised and arguments.cohort is None:
         raise ParameterError(
             "--memoised needs --cohort, the number of users who are in exactly the same batches: if one user joins or "
             "leaves, the difference of two histograms is that user's report, and only the plan's epsilon holds"
         )
-    if arguments.target is not None and (epochs != 1 or cohort is not None):
+    if arguments.target is not None and (arguments.epochs != 1 or arguments.cohort is not None):
         raise ParameterError("--target is for one batch; omit --epochs and --cohort")
-    return {
-        "delta": float(parse_number(arguments.delta, "--delta")),
-        "honest": float(parse_number(arguments.honest, "--honest")),
-        "reader": arguments.reader,
-        "epochs": epochs,
-        "cohort": cohort,
-    }
+    return {name: getattr(arguments, name) for name in ("delta", "honest", "reader", "epochs", "cohort")}
 
 
 def _target(arguments: argparse.Namespace, plan: Plan, options: dict[str, Any]) -> dict[str, Any] | None:
     """The smallest batch for ``--target``."""
     if arguments.target is None:
         return None
-    target = float(parse_number(arguments.target, "--target"))
     conditions = {name: options[name] for name in ("delta", "honest", "reader")}
-    return {"target_epsilon": target, "target_reports": plan.minimum_batch(target, **conditions)}
+    return {
+        "target_epsilon": arguments.target,
+        "target_reports": plan.minimum_batch(arguments.target, **conditions),
+    }
 
 
 def _facts(guarantee: BatchGuarantee, target: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -166,9 +164,3 @@ def _draw(curves: Callable[[], BatchCurves]) -> Any:
     from sunzi.planning.central_plots import draw_batch
 
     return draw_batch(curves())
-
-
-def _page(curves: Callable[[], BatchCurves], facts: list[tuple[str, str]]) -> str:
-    from sunzi.planning.pages import batch_page
-
-    return batch_page(curves(), facts)

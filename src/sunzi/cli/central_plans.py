@@ -6,9 +6,10 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sunzi.cli.files import refuse_options
 from sunzi.cli.group_lists import read_group_lists
-from sunzi.cli.numbers import parse_integer, parse_number
-from sunzi.cli.results import Result, print_result, write_plan
+from sunzi.cli.numbers import parse_number
+from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _OTHERS = ("epsilon", "target_error", "protocol", "objective", "max_bits", "max_attack", "search", "delta")
 _RECORDS = ("ordered", "number", "tables", "open")
-_WITH_CENTRAL = ("max_epsilon", "honest")
 
 
 def add_central(parser: argparse.ArgumentParser) -> None:
@@ -36,20 +36,19 @@ def add_central(parser: argparse.ArgumentParser) -> None:
         help="with --central: maximum epsilon of one report, the only protection against the collector",
     )
     parser.add_argument(
-        "--honest", metavar="SHARE", help="with --central: assumed share of clients that follow the plan (default: 1)"
+        "--honest",
+        metavar="SHARE",
+        type=float,
+        help="with --central: assumed share of clients that follow the plan (default: 1)",
     )
 
 
 def check_central(arguments: argparse.Namespace) -> None:
     """Refuse incompatible options."""
     if arguments.central is None:
-        for name in _WITH_CENTRAL:
-            if getattr(arguments, name) is not None:
-                raise ParameterError(f"--{name.replace('_', '-')} needs --central")
+        refuse_options(arguments, ("max_epsilon", "honest"), "needs --central")
         return
-    for name in _OTHERS:
-        if getattr(arguments, name):
-            raise ParameterError(f"--{name.replace('_', '-')} has no effect with --central; omit it")
+    refuse_options(arguments, _OTHERS, "has no effect with --central; omit it")
     if arguments.histogram != "flat":
         raise ParameterError("--histogram has no effect with --central; omit it")
     if any(getattr(arguments, name) is not None for name in _RECORDS):
@@ -63,6 +62,7 @@ def check_central(arguments: argparse.Namespace) -> None:
 def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
     """Find the plan, write it, and print how it compares with other methods."""
     from sunzi.planning import plan_for_batch
+    from sunzi.planning.pages import central_page
 
     pieces = arguments.central.split(",")
     if len(pieces) != 2:
@@ -71,27 +71,22 @@ def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
     with printed_warnings(), ProgressBar() as bar:
         found = plan_for_batch(
             domain,
-            parse_integer(arguments.users, "--users"),
+            arguments.users,
             epsilon,
             float(delta),
             max_epsilon=arguments.max_epsilon,
-            honest=1.0 if arguments.honest is None else float(parse_number(arguments.honest, "--honest")),
+            honest=1.0 if arguments.honest is None else arguments.honest,
             progress=bar.show,
         ).with_groups(read_group_lists(arguments.group))
 
-    def page() -> str:
-        from sunzi.planning.pages import central_page
-
-        return central_page(found)
-
-    for path in arguments.output:
-        write_plan(path, found.plan, page)
-    print_result(
+    deliver_plan(
         arguments,
+        found.plan,
         Result(
             table=partial(_print_table, found),
             document=found.to_dict,
             rows=lambda: [method.to_dict() for method in found.methods],
+            page=partial(central_page, found),
         ),
     )
     return 0

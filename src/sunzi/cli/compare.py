@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import add_delta, add_histogram, add_simulation
-from sunzi.cli.numbers import parse_integers, parse_number, parse_numbers
+from sunzi.cli.numbers import parse_integers, parse_numbers
 from sunzi.cli.record_comparison import check_record_comparison, run_record_comparison
 from sunzi.cli.record_plans import add_records, is_record_plan
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, deliver
@@ -27,16 +27,15 @@ _RANGES = {"epsilon": "0.5:5:0.5", "size": "64:65536:x4", "users": "1000:1000000
 _COLUMNS = {"epsilon": "epsilon", "size": "domain_size", "users": "users"}
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``compare`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``compare``, and add its arguments."""
+    parser.description = (
         "Compare protocols over a range of epsilon, domain sizes or numbers of users; with --ordered, --number or "
         "--tables, compare a plan of numbers or records with other methods. Give a number, a list 1,2,4, a range "
         "FIRST:LAST:STEP or a geometric range FIRST:LAST:xFACTOR. Without --simulate all figures are computed "
         "by formula; with it, errors and times are also measured in simulated collections. Prints a table on a "
         "terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("compare", description=description)
     parser.add_argument("--epsilon", metavar="E", help=f"privacy of one report (default: {_DEFAULTS['epsilon']})")
     parser.add_argument("--size", metavar="K", help=f"number of values in the domain (default: {_DEFAULTS['size']})")
     parser.add_argument("--users", metavar="N", help=f"number of users (default: {_DEFAULTS['users']})")
@@ -54,7 +53,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_simulation(parser, population="zipf:3")
     add_output(parser, ALL_SUFFIXES)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,11 +81,11 @@ def _compare_protocols(
     arguments: argparse.Namespace, settings: list[Setting], varied: Varied, *, has_one_axis: bool
 ) -> int:
     from sunzi.planning import compare
+    from sunzi.planning.pages import comparison_page
 
-    delta = None if arguments.delta is None else float(parse_number(arguments.delta, "--delta"))
     terms = (settings, _protocols(arguments), _trials(arguments))
     with printed_warnings(), ProgressBar() as bar:
-        records = list(compare(*terms, bar.show, arguments.histogram, delta=delta))
+        records = list(compare(*terms, bar.show, arguments.histogram, delta=arguments.delta))
     deliver(
         arguments,
         Result(
@@ -95,7 +93,7 @@ def _compare_protocols(
             document=partial(_columns, records),
             rows=partial(_columns, records),
             picture=partial(_draw, records, varied),
-            page=partial(_page, records, varied, has_one_axis=has_one_axis),
+            page=partial(comparison_page, records, varied if has_one_axis else None),
         ),
     )
     return 0
@@ -137,12 +135,6 @@ def _draw(records: list[ComparisonRow], varied: Varied) -> Any:
     from sunzi.planning.plots import draw_comparison
 
     return draw_comparison(records, varied)
-
-
-def _page(records: list[ComparisonRow], varied: Varied, *, has_one_axis: bool) -> str:
-    from sunzi.planning.pages import comparison_page
-
-    return comparison_page(records, varied if has_one_axis else None)
 
 
 def _print_table(records: list[ComparisonRow], varied: Varied) -> None:

@@ -17,7 +17,7 @@ from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import PICTURES, add_force, check_new, check_suffix
-from sunzi.cli.terminal import is_terminal, print_table, say, say_wrapped
+from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted, percent, privacy_bound
 
@@ -49,7 +49,7 @@ class _Clock:
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time the block under this name."""
-        is_visible = is_terminal(sys.stderr)
+        is_visible = sys.stderr.isatty()
         if is_visible:
             print(f"{name} ...", end="", file=sys.stderr, flush=True)
         start = time.perf_counter()
@@ -61,13 +61,12 @@ class _Clock:
         self.seconds[name] = time.perf_counter() - start
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``demo`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``demo``, and add its arguments."""
+    parser.description = (
         "Run a collection with simulated users, print the estimate and the truth, and draw a picture. With --serve, "
         "run it again over HTTP with a collector and its live page."
     )
-    parser = commands.add_parser("demo", description=description)
     parser.add_argument(
         "--users", metavar="N", type=int, default=100_000, help="number of simulated users (default: %(default)s)"
     )
@@ -88,7 +87,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--serve", action="store_true", help="run the collection again over HTTP, with the live page")
     parser.add_argument("--port", type=int, default=0, help="port of the collector, with --serve (default: a free one)")
     parser.add_argument("--once", action="store_true", help="with --serve: exit at once instead of waiting for Ctrl+C")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -207,6 +205,6 @@ def _serve(plan: Plan, values: Integers, port: int, *, once: bool) -> None:
         top = plan.estimate(tally).top(_SERVED)
         found = ", ".join(f"{row.label} {percent(row.low, 1)} to {percent(row.high, 1)}" for row in top)
         say_wrapped(f"It counted {counted(tally.reports, 'report')}, each exactly once. Most frequent: {found}.")
-        if not once and is_terminal(sys.stdout):
+        if not once and sys.stdout.isatty():
             say(f"Open the live page: {collector.url}/ (press Ctrl+C to stop)")
             collector.wait()

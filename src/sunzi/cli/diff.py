@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import add_labels, check_order, check_paths, load_labelled_plan
+from sunzi.cli.files import add_labels, check_order, check_paths, load_labelled_plan, refuse_options
 from sunzi.cli.queries import add_estimation, add_groups, check_plan_file, estimated, estimated_file, regrouped
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_epochs, say_if_summed, summed
@@ -24,14 +24,13 @@ _ON_A_PAGE = 50
 _CHANGED = {"clear": "yes", "alone": "alone", "unclear": "no"}
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``diff`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``diff``, and add its arguments."""
+    parser.description = (
         "Compare two tallies of one domain: how much more or less frequent each value became, with confidence "
         "intervals, the clearest changes first; which values changed; and a test of whether anything changed. Prints a "
         "table on a terminal, CSV of all values in a pipe."
     )
-    parser = commands.add_parser("diff", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; omitted with --from")
     parser.add_argument("before", metavar="BEFORE", help="tally file; with --from, epochs such as 1 or 1:7")
     parser.add_argument("after", metavar="AFTER", help="tally file, or - for standard input; with --from, epochs")
@@ -78,7 +77,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_estimation(parser, target="population")
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,9 +100,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.source and (arguments.plan or arguments.plan_after):
         raise ParameterError("with --from, give two epochs and no plan, such as: sunzi diff --from STORE 1 2")
     if not arguments.source:
-        for name in ("collection", "group", "group_after"):
-            if getattr(arguments, name):
-                raise ParameterError(f"--{name.replace('_', '-')} needs --from")
+        refuse_options(arguments, ("collection", "group", "group_after"), "needs --from")
         if arguments.plan is None:
             raise ParameterError("give a plan and two tallies, or --from and two epochs")
 

@@ -26,14 +26,13 @@ _SHOWN = 50
 _MOST_LENGTHS = 5  # of more thresholds, those of the shortest and the longest texts and of a list are shown
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``discover`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``discover``, and add its arguments."""
+    parser.description = (
         "Find the frequent texts of a plan made by 'sunzi plan --open'. Some reports propose texts and others count "
         "them, so frequencies and intervals are valid whatever the search did. A text that was found may still be "
         "private, such as a name: review the texts before you publish."
     )
-    parser = commands.add_parser("discover", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file")
     parser.add_argument("tally", metavar="TALLY", nargs="?", help="tally file, or - for standard input")
     add_source(parser)
@@ -53,7 +52,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_output(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,9 +25,9 @@ from sunzi.cli.files import (
     is_standard_output,
     load_labelled_plan,
     open_output,
+    refuse_options,
 )
 from sunzi.cli.group_estimates import add_group_options, is_grouped, run_groups
-from sunzi.cli.numbers import parse_number
 from sunzi.cli.queries import (
     add_estimation,
     add_groups,
@@ -78,14 +78,13 @@ _ABOVE_ZERO = {"clear": "yes", "alone": "alone", "unclear": "no"}
 _POSTPROCESSING = ("simplex", "clip", "significant", "constrained", "smooth")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``estimate`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``estimate``, and add its arguments."""
+    parser.description = (
         "Turn a tally into a histogram with a confidence interval for each value. The estimates are unbiased, so those "
         "of rare values may be negative. Prints a table of the most frequent values on a terminal, CSV of all values "
         "in a pipe."
     )
-    parser = commands.add_parser("estimate", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file")
     parser.add_argument(
         "tally", metavar="TALLY", nargs="?", help="tally file, - for standard input, or a folder of 'sunzi tally --by'"
@@ -105,12 +104,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--publish-delta",
         metavar="D",
+        type=float,
         help="show what readers can learn about one person if this histogram is all that is published about these "
         "reports, with this delta, such as 1e-8; needs --honest (docs/batch.md)",
     )
     parser.add_argument(
         "--honest",
         metavar="SHARE",
+        type=float,
         help="with --publish-delta: assumed share of reports from clients that follow the plan, such as 0.9",
     )
     parser.add_argument("--title", metavar="TEXT", help="the heading of an .html page (default: reports and values)")
@@ -128,7 +129,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_record_queries(parser)
     add_format(parser)
     add_group_options(parser)
-    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     if is_grouped(arguments):
         return run_groups(arguments)
-    if arguments.sums:
-        return _run_sums(arguments)
-    if has_record_queries(arguments):
-        return _run_answers(arguments)
+    if arguments.sums or has_record_queries(arguments):
+        return _run_questions(arguments)
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
     if is_mean(estimate) and not arguments.output:
@@ -205,20 +203,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_sums(arguments: argparse.Namespace) -> int:
-    for name in ("top", "postprocess", "title"):
-        if getattr(arguments, name) is not None:
-            raise ParameterError(f"--{name} is for histograms; leave it or --sum out")
+def _run_questions(arguments: argparse.Namespace) -> int:
+    if arguments.sums:
+        refuse_options(arguments, ("top", "postprocess", "title"), "is for histograms; leave it or --sum out")
     check_output(arguments, TABLES)
     _, estimate, _ = _estimate(arguments)
-    deliver(arguments, sums_result(arguments, estimate))
-    return 0
-
-
-def _run_answers(arguments: argparse.Namespace) -> int:
-    check_output(arguments, TABLES)
-    _, estimate, _ = _estimate(arguments)
-    deliver(arguments, answers_result(arguments, estimate))
+    deliver(arguments, (sums_result if arguments.sums else answers_result)(arguments, estimate))
     return 0
 
 
@@ -257,10 +247,8 @@ def _batch(arguments: argparse.Namespace, plan: Plan, reports: int) -> BatchGuar
     """What readers of this histogram can learn, if that is requested."""
     if arguments.publish_delta is None:
         return None
-    delta = float(parse_number(arguments.publish_delta, "--publish-delta"))
-    honest = float(parse_number(arguments.honest, "--honest"))
     with printed_warnings():
-        found = plan.batch_guarantee(reports, delta, honest=honest, reader="tally")
+        found = plan.batch_guarantee(reports, arguments.publish_delta, honest=arguments.honest, reader="tally")
     for path in arguments.output:
         if path.endswith((".csv", *_PICTURES)):
             say(

@@ -11,14 +11,13 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sunzi.atomic_files import open_atomically, write_atomically
-from sunzi.cli.terminal import is_terminal
 from sunzi.errors import ParameterError, PlanError, TallyError, needing_matplotlib
 
 if TYPE_CHECKING:
@@ -97,6 +96,7 @@ def add_delta(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta",
         metavar="D",
+        type=float,
         help="also compute the central epsilon of a shuffled batch of all reports, with this delta, such as 1e-8, if "
         "all clients follow the plan (docs/batch.md)",
     )
@@ -180,6 +180,14 @@ def read_tally(path: str) -> Tally:
         raise TallyError(f"{input_name(path)}: {error}") from None
 
 
+def refuse_options(arguments: argparse.Namespace, names: Iterable[str], reason: str) -> None:
+    """Refuse the options of these names that were given; ``reason`` follows the option in the message."""
+    for name in names:
+        given = getattr(arguments, name)
+        if given is not None and given is not False:
+            raise ParameterError(f"--{name.replace('_', '-')} {reason}")
+
+
 def add_force(parser: argparse.ArgumentParser) -> None:
     """Add ``--force``, which belongs to ``-o``."""
     parser.add_argument("--force", action="store_true", help="replace an output file that exists")
@@ -258,7 +266,7 @@ def open_output(path: str | None, content: str, cut_mark: bytes = b"") -> Iterat
         with open_atomically(path) as stream:
             yield stream
         return
-    if is_terminal(sys.stdout):
+    if sys.stdout.isatty():
         raise ParameterError(f"cannot write {content} to the terminal: it is binary; give -o FILE or use a pipe")
     try:
         yield sys.stdout.buffer

@@ -43,18 +43,16 @@ class Description:
     data: dict[str, Any]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``inspect`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``inspect``, and add its arguments."""
+    parser.description = (
         "Describe files that Sunzi wrote: plans, reports and tallies. For a damaged file, prints the reason and exits "
         "with code 2. Give a plan together with its reports and tallies to check each value in them. Prints a table on "
         "a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("inspect", description=description)
     parser.add_argument("files", metavar="FILE", nargs="+", help="plans, files of reports and tallies")
     add_output(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -41,7 +41,7 @@ COMMANDS = {
     "reproduce": "reproduce the paper's figures and tables, and report which claims hold",
     "demo": "run a collection with simulated users and compare the estimate with the truth",
 }
-"""The summary of each command. The module ``sunzi.cli.NAME`` defines its arguments in ``add_parser(commands)``."""
+"""The summary of each command. The module ``sunzi.cli.NAME`` has ``add_arguments(parser)`` and ``run(arguments)``."""
 
 EXIT_CODES = {
     0: "success",
@@ -59,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with _terminable():
-            parsed = build_parser(*_command_of(words)).parse_args(words)
+            command = [word for word in words if not word.startswith("-")][:1]  # no option before it takes a value
+            parsed = build_parser(*command).parse_args(words)
             code: int = parsed.run(parsed)
             # Flush here, so that a closed pipe is handled below.
             sys.stdout.flush()
@@ -77,11 +78,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _command_of(words: Sequence[str]) -> list[str]:
-    """Return the command among these words, if any; no option before it takes a value."""
-    return [word for word in words if not word.startswith("-")][:1]
-
-
 def build_parser(*commands: str) -> CommandParser:
     """Build a parser that lists all commands; only the given ones are imported and know their arguments.
 
@@ -97,7 +93,9 @@ def build_parser(*commands: str) -> CommandParser:
     for name, summary in COMMANDS.items():
         if name in commands:
             module: Any = import_module(f"sunzi.cli.{name}")
-            module.add_parser(subparsers)
+            command = subparsers.add_parser(name)
+            command.set_defaults(run=getattr(module, "run", None))  # the actions of `sunzi store` have one each
+            module.add_arguments(command)
         else:
             subparsers.add_parser(name, help=summary)
     return parser

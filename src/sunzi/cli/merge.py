@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from sunzi.tally import Tally
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``merge`` to the command line."""
-    description = "Add up tallies of one plan. The result is the tally of all their reports; the order does not matter."
-    parser = commands.add_parser("merge", description=description)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``merge``, and add its arguments."""
+    parser.description = (
+        "Add up tallies of one plan. The result is the tally of all their reports; the order does not matter."
+    )
     parser.add_argument("tallies", metavar="TALLY", nargs="+", help="tally files; - is standard input")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write the sum (default: standard output, for a pipe)"
     )
     add_force(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import open_input
+from sunzi.cli.files import open_input, refuse_options
 from sunzi.cli.group_lists import read_group_lists
-from sunzi.cli.numbers import parse_integer
-from sunzi.cli.record_plans import check_other_options, deliver_plan, planned_users
+from sunzi.cli.record_plans import check_other_options, deliver_record_plan, planned_users, say_spending
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
+from sunzi.formatting import counted, percent_of_three_digits
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -36,6 +35,7 @@ def add_open(parser: argparse.ArgumentParser) -> None:
         "--longest",
         "--length",
         metavar="N",
+        type=int,
         help="with --open: maximum length of a text in tokens; longer texts are truncated and counted as such",
     )
     parser.add_argument(
@@ -54,9 +54,7 @@ def add_open(parser: argparse.ArgumentParser) -> None:
 def check_open_options(arguments: argparse.Namespace) -> None:
     """Refuse options of other plans."""
     if arguments.open is None:
-        for name in ("longest", "note", "list_only"):
-            if getattr(arguments, name):
-                raise ParameterError(f"--{name.replace('_', '-')} needs --open")
+        refuse_options(arguments, ("longest", "note", "list_only"), "needs --open")
         return
     check_other_options(arguments)
     if arguments.longest is None:
@@ -69,8 +67,7 @@ def run_open(arguments: argparse.Namespace) -> int:
     from sunzi.plan import make_plan
 
     users = planned_users(arguments)
-    longest = parse_integer(arguments.longest, "--longest")
-    domain = OpenDomain(_alphabet(arguments.open), longest, note=arguments.note or "")
+    domain = OpenDomain(_alphabet(arguments.open), arguments.longest, note=arguments.note or "")
     groups = read_group_lists(arguments.group)
     plan = make_plan("prefixes", domain, arguments.epsilon, groups=groups, list_only=arguments.list_only)
     by_recall = [plan.thresholds(users, recall=recall) for recall in _RECALLS]
@@ -78,7 +75,7 @@ def run_open(arguments: argparse.Namespace) -> int:
         {"tokens": found[0].tokens, **dict(zip(_COLUMNS, (each.frequency for each in found), strict=True))}
         for found in zip(*by_recall, strict=True)
     ]
-    deliver_plan(arguments, plan, users, "thresholds", rows, partial(_print, plan, users, rows))
+    deliver_record_plan(arguments, plan, users, "thresholds", rows, partial(_print, plan, users, rows))
     return 0
 
 
@@ -104,9 +101,7 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
         "assumed to have a million candidates."
     )
     say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
-    bits = f"{plan.report_bits:g} {'bit' if plan.report_bits == 1 else 'bits'}"
-    say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
-    say_wrapped(f"{privacy_bound(plan.epsilon)}.")
+    say_spending(plan)
 
 
 def length_in_words(tokens: int | None) -> str:

@@ -46,8 +46,15 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": HelpFormatter, "allow_abbrev": False, **settings})
-        self.register("type", int, _whole)
-        self.register("type", float, _real)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Read the value of an option; errors about numbers are those of all commands, and name the option."""
+        if action.type not in (int, float):
+            return super()._get_value(action, arg_string)
+        from sunzi.cli.numbers import parse_integer, parse_number
+
+        name = action.option_strings[0]
+        return parse_integer(arg_string, name) if action.type is int else float(parse_number(arg_string, name))
 
     def add_subparsers(self, **settings: Any) -> Any:
         """Add commands or actions; without one, the help is printed."""
@@ -114,24 +121,3 @@ def nearest(word: str, names: Iterable[str]) -> str:
 
     found = get_close_matches(word, list(names), n=1)
     return f"; did you mean {found[0]}?" if found else ""
-
-
-def _whole(text: str) -> int:
-    from sunzi.cli.numbers import parse_integer
-
-    return _checked(parse_integer, text)
-
-
-def _real(text: str) -> float:
-    from sunzi.cli.numbers import parse_number
-
-    return float(_checked(parse_number, text))
-
-
-def _checked(parse: Any, text: str) -> Any:
-    from sunzi.errors import ParameterError
-
-    try:
-        return parse(text, "the value")
-    except ParameterError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

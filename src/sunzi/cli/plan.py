@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.central_plans import add_central, check_central, run_central
 from sunzi.cli.files import STANDARD, add_column, add_delta, add_force, add_histogram, check_paths
 from sunzi.cli.group_lists import add_group_lists, read_group_lists
-from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
-from sunzi.cli.results import Result, add_format, is_page, print_result, write_plan
+from sunzi.cli.results import Result, add_format, deliver_plan, is_page
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
@@ -23,29 +22,29 @@ if TYPE_CHECKING:
     from sunzi.planning.recommendation import Option, Recommendation
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``plan`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``plan``, and add its arguments."""
+    parser.description = (
         "Compare all protocols for a domain, an epsilon and a number of users by error, bits, work and attackability. "
         "Recommend one, explain why, and write its plan. To find the number of users or the epsilon that an error "
         "needs, give --target-error and omit --users or --epsilon. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("plan", description=description)
     parser.add_argument(
         "--domain",
         metavar="FILE",
         help="label file: UTF-8, one label per line, or with --column a table; text may be compressed (.gz)",
     )
-    parser.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
+    parser.add_argument("--size", metavar="K", type=int, help="number of values, which are then 0 to K-1")
     add_records(parser)
     add_number_options(parser)
     add_open(parser)
     add_column(parser, "the column of --domain that holds the labels, if that is a table")
     parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
-    parser.add_argument("--users", metavar="N", help="number of users who will report: 10000 or 1e6")
+    parser.add_argument("--users", metavar="N", type=int, help="number of users who will report: 10000 or 1e6")
     parser.add_argument(
         "--target-error",
         metavar="E",
+        type=float,
         help="standard error to reach for the frequency of a rare value, such as 0.001",
     )
     parser.add_argument("--protocol", metavar="NAME", help="use this protocol")
@@ -54,10 +53,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("balanced", "error", "bits", "attack"),
         help="what to optimise among protocols with nearly the smallest error (default: balanced)",
     )
-    parser.add_argument("--max-bits", metavar="B", help="maximum mean report size in bits")
+    parser.add_argument("--max-bits", metavar="B", type=float, help="maximum mean report size in bits")
     parser.add_argument(
         "--max-attack",
         metavar="P",
+        type=float,
         help="maximum success rate of the best attacker with one report, from 0 to 1; to meet it, ss, ss-compact and "
         "pgr use larger blocks",
     )
@@ -84,7 +84,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_force(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -100,24 +99,20 @@ def run(arguments: argparse.Namespace) -> int:
     domain = _domain(arguments)
     if arguments.central is not None:
         return run_central(arguments, domain)
+    from sunzi.planning.pages import recommendation_page
+
     groups = read_group_lists(arguments.group)
     recommendation = _recommend(arguments, domain)
     if groups:
         recommendation = recommendation.with_groups(groups)
-
-    def page() -> str:
-        from sunzi.planning.pages import recommendation_page
-
-        return recommendation_page(recommendation)
-
-    for path in arguments.output:
-        write_plan(path, recommendation.plan, page)
-    print_result(
+    deliver_plan(
         arguments,
+        recommendation.plan,
         Result(
             table=partial(_print_table, arguments, recommendation),
             document=partial(_document, arguments, recommendation),
             rows=partial(_records, recommendation),
+            page=partial(recommendation_page, recommendation),
         ),
     )
     return 0
@@ -165,7 +160,7 @@ def _domain(arguments: argparse.Namespace) -> Domain:
     from sunzi.domains.labels import Domain
 
     if arguments.size is not None:
-        return Domain(parse_integer(arguments.size, "--size"))
+        return Domain(arguments.size)
     labels = _labels(arguments)
     return Domain(labels, other=arguments.other, separate_labels=arguments.separate_labels)
 
@@ -197,24 +192,16 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
     from sunzi.planning import recommend
     from sunzi.planning.sample_size import recommend_epsilon, recommend_users
 
-    users = None if arguments.users is None else parse_integer(arguments.users, "--users")
-    bits, attack, target = (
-        None if text is None else float(parse_number(text, name))
-        for name, text in (
-            ("--max-bits", arguments.max_bits),
-            ("--max-attack", arguments.max_attack),
-            ("--target-error", arguments.target_error),
-        )
-    )
+    users, target = arguments.users, arguments.target_error
     with printed_warnings(), ProgressBar() as bar:
         request: dict[str, Any] = {
             "objective": arguments.objective or "balanced",
-            "max_bits": bits,
-            "max_attack": attack,
+            "max_bits": arguments.max_bits,
+            "max_attack": arguments.max_attack,
             "protocols": None if arguments.protocol is None else [arguments.protocol],
             "search": arguments.search,
             "histogram": arguments.histogram,
-            "delta": None if arguments.delta is None else float(parse_number(arguments.delta, "--delta")),
+            "delta": arguments.delta,
             "progress": bar.show,
         }
         if target is None:
@@ -275,7 +262,7 @@ def _style(option: Option, recommendation: Recommendation) -> str | None:
 def _need(arguments: argparse.Namespace, recommendation: Recommendation) -> str:
     """Return what the target error needs."""
     found = recommendation.axes
-    target = percent_of_three_digits(float(parse_number(arguments.target_error, "--target-error")))
+    target = percent_of_three_digits(arguments.target_error)
     users = counted(found.users, "user")
     if arguments.users is None:
         return f"A standard error of {target} needs {users} with {found.protocol}."

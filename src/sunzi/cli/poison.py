@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import add_plan, add_simulation
-from sunzi.cli.numbers import parse_integer, parse_numbers
+from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say_wrapped
 from sunzi.errors import ParameterError
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _ALL, _NONE = "all", "none"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``poison`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``poison``, and add its arguments."""
+    parser.description = (
         "Simulate collections in which some clients are fake and make target values look frequent, or raise the mean "
         "of a number. Their reports are valid: they are encoded, checked and counted like honest ones. For each "
         "attack, prints an upper bound on the push (what is added to the frequency of the targets, or to the mean), "
@@ -32,7 +32,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "counters stay balanced) and noiseless (the honest client's reports without noise). Prints a table on a "
         "terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("poison", description=description)
     add_plan(parser)
     parser.add_argument(
         "--share",
@@ -43,10 +42,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--targets",
         metavar="R",
+        type=int,
         default="1",
         help="number of values to push, of bins of one range, or of cells of one table (default: %(default)s)",
     )
-    parser.add_argument("--users", metavar="N", default="100000", help="total number of clients (default: %(default)s)")
+    parser.add_argument(
+        "--users", metavar="N", type=int, default="100000", help="total number of clients (default: %(default)s)"
+    )
     parser.add_argument(
         "--attacks",
         metavar="NAMES",
@@ -54,7 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="comma-separated names, all, or none to measure only false alarms (default: %(default)s)",
     )
     parser.add_argument(
-        "--runs", metavar="R", default="10", help="simulated collections per row (default: %(default)s)"
+        "--runs", metavar="R", type=int, default="10", help="simulated collections per row (default: %(default)s)"
     )
     add_simulation(parser, population="uniform")
     parser.add_argument(
@@ -66,7 +68,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_output(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,9 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
                 plan,
                 [float(share) for share in parse_numbers(arguments.share, "--share")],
                 _attacks(arguments.attacks),
-                targets=parse_integer(arguments.targets, "--targets"),
-                users=parse_integer(arguments.users, "--users"),
-                runs=parse_integer(arguments.runs, "--runs"),
+                targets=arguments.targets,
+                users=arguments.users,
+                runs=arguments.runs,
                 seed=arguments.seed,
                 population=Population.parse(arguments.population),
                 significance=arguments.significance,

@@ -29,7 +29,6 @@ from sunzi.cli.files import (
     load_labelled_plan,
     open_output,
 )
-from sunzi.cli.numbers import parse_number
 from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import DomainError, ParameterError
@@ -46,14 +45,13 @@ _MOST_WORDS = 1 << 22
 _MOST_BITS = 1 << 26
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``privatize`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``privatize``, and add its arguments."""
+    parser.description = (
         "Turn one column of a table into reports, one report per row, with the operating system's randomness. Every "
         "row must have a value: a missing one (null, or empty text that is not a label) is reported as the domain's "
         "'other' if it has one and is an error otherwise, because not reporting would reveal that it is missing."
     )
-    parser = commands.add_parser("privatize", description=description)
     add_plan(parser)
     parser.add_argument(
         "table",
@@ -95,11 +93,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--max-unknown",
         metavar="SHARE",
+        type=float,
         default="0.5",
         help="refuse the table if more than this share of its values is unknown and would be reported as the domain's "
         "'other'; 1 allows all (default: %(default)s)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -108,7 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.tables.report_files import write_reports
     from sunzi.tables.value_columns import open_column
 
-    max_unknown = _share(arguments.max_unknown)
+    if not 0 <= arguments.max_unknown <= 1:
+        raise ParameterError(f"--max-unknown must be between 0 and 1, got {arguments.max_unknown:g}")
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the table may come from standard input")
     check_order("privatize", arguments.plan, [arguments.table])
@@ -134,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             for batch in batches(client, column, lookup, progress):
                 stream.write(batch)
-        lookup.check(max_unknown)
+        lookup.check(arguments.max_unknown)
     _summarize(plan, lookup, arguments.output, public)
     return 0
 
@@ -176,13 +175,6 @@ def _located(column: Column, lookup: Lookup, progress: ProgressBar, private: int
     for rows in column.pieces:
         yield lookup.located(rows), replace(rows, public=rows.public[private:])
         progress.update(lookup.rows, column.fraction())
-
-
-def _share(text: str) -> float:
-    share = float(parse_number(text, "--max-unknown"))
-    if not 0 <= share <= 1:
-        raise ParameterError(f"--max-unknown must be between 0 and 1, got {text}")
-    return share
 
 
 def batches(client: Client, column: Column, lookup: Lookup, progress: ProgressBar) -> Iterator[bytes]:

@@ -59,6 +59,11 @@ def add_estimation(parser: argparse.ArgumentParser, target: Literal["reporters",
         help="the group that the intervals describe: the users who reported, or the population they are a random "
         "sample of (default: %(default)s)",
     )
+    add_weights(parser)
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """Add ``--weights``."""
     parser.add_argument(
         "--weights",
         choices=("efficient", "planned"),

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sunzi.cli.files import refuse_options
 from sunzi.cli.record_plans import record_request
 from sunzi.cli.results import Result, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
@@ -32,13 +33,11 @@ def check_record_comparison(arguments: argparse.Namespace) -> None:
     given = [f"--{name}" for name in kinds if getattr(arguments, name) is not None]
     if len(given) > 1:
         raise ParameterError(f"give one of {', '.join(f'--{name}' for name in kinds)}; got {' and '.join(given)}")
-    if arguments.bins is not None and arguments.ordered is None:
-        raise ParameterError("--bins needs --ordered")
+    if arguments.ordered is None:
+        refuse_options(arguments, ("bins",), "needs --ordered")
     if not given:
         return
-    for name in _OTHERS:
-        if getattr(arguments, name) is not None:
-            raise ParameterError(f"--{name} is for protocols of single values; omit it, or {given[0]}")
+    refuse_options(arguments, _OTHERS, f"is for protocols of single values; omit it, or {given[0]}")
     if arguments.histogram != "flat":
         raise ParameterError(f"--histogram is for protocols of single values; omit it, or {given[0]}")
     if arguments.vary == "size":
@@ -50,6 +49,7 @@ def run_record_comparison(
 ) -> int:
     """Compare, then write or print the result; ``varied`` is the x axis of a picture, None if there are two."""
     from sunzi.planning import compare_records
+    from sunzi.planning.pages import record_comparison_page
 
     request = record_request(arguments)
     legend = [*_LEGEND, _BIASED] if arguments.ordered is not None else _LEGEND
@@ -62,7 +62,7 @@ def run_record_comparison(
             document=partial(_columns, rows),
             rows=partial(_columns, rows),
             picture=partial(_draw, rows, varied),
-            page=partial(_page, rows, varied, legend),
+            page=partial(record_comparison_page, rows, varied, legend),
         ),
     )
     return 0
@@ -77,12 +77,6 @@ def _draw(rows: Sequence[MethodRow], varied: Varied | None) -> Any:
 
     assert varied is not None, "the command has checked it"
     return draw_record_comparison(rows, varied)
-
-
-def _page(rows: Sequence[MethodRow], varied: Varied | None, legend: Sequence[str]) -> str:
-    from sunzi.planning.pages import record_comparison_page
-
-    return record_comparison_page(rows, varied, legend)
 
 
 def _print(rows: Sequence[MethodRow], legend: Sequence[str]) -> None:

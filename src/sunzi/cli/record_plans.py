@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import open_input, parse_json
+from sunzi.cli.files import open_input, parse_json, refuse_options
 from sunzi.cli.group_lists import read_group_lists
-from sunzi.cli.numbers import parse_integer
-from sunzi.cli.results import Result, print_result, say_written
+from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
@@ -62,7 +61,7 @@ def add_records(parser: argparse.ArgumentParser) -> None:
         '{"labels": ["no", "yes", "unknown"], "other": "unknown"}}, "wanted": [["version"], ["version", "crashed"]]}',
     )
     parser.add_argument(
-        "--bins", metavar="N", help=f"with --ordered: the number of bins, a power of two (default: {_BINS})"
+        "--bins", metavar="N", type=int, help=f"with --ordered: the number of bins, a power of two (default: {_BINS})"
     )
 
 
@@ -83,24 +82,19 @@ def is_record_plan(arguments: argparse.Namespace) -> bool:
 
 def check_record_options(arguments: argparse.Namespace) -> None:
     """Refuse options of other plans."""
+    if arguments.ordered is None:
+        refuse_options(arguments, ("bins",), "needs --ordered")
     if not is_record_plan(arguments):
-        for name in ("bins", "unit", "clamp"):
-            if getattr(arguments, name):
-                raise ParameterError(f"--{name} needs --ordered{'' if name == 'bins' else ' or --number'}")
+        refuse_options(arguments, ("unit", "clamp"), "needs --ordered or --number")
         return
     check_other_options(arguments)
     if arguments.tables is not None and (arguments.unit or arguments.clamp):
         raise ParameterError("--unit and --clamp need --ordered or --number; in --tables give an attribute its own")
-    if arguments.bins is not None and arguments.ordered is None:
-        raise ParameterError("--bins needs --ordered")
 
 
 def check_other_options(arguments: argparse.Namespace) -> None:
     """Refuse options of plans of single values, where there is a list of them."""
-    for name in _OTHERS:
-        if getattr(arguments, name):
-            option = name.replace("_", "-")
-            raise ParameterError(f"--{option} is for plans of single values; omit it")
+    refuse_options(arguments, _OTHERS, "is for plans of single values; omit it")
     if arguments.histogram != "flat":
         raise ParameterError("--histogram is for plans of single values; omit it")
     if arguments.epsilon is None:
@@ -115,19 +109,19 @@ def run_records(arguments: argparse.Namespace) -> int:
     request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
     plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
     rows = _rows(plan, users, request.wanted)
-    deliver_plan(arguments, plan, users, "errors", rows, partial(_print, plan, users, rows))
+    deliver_record_plan(arguments, plan, users, "errors", rows, partial(_print, plan, users, rows))
     return 0
 
 
 def planned_users(arguments: argparse.Namespace) -> int:
     """The number of users to plan for."""
-    users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
+    users: int = _USERS if arguments.users is None else arguments.users
     if users < 1:
         raise ParameterError(f"--users must be at least 1, got {arguments.users}")
     return users
 
 
-def deliver_plan(
+def deliver_record_plan(
     arguments: argparse.Namespace,
     plan: Plan,
     users: int,
@@ -136,9 +130,6 @@ def deliver_plan(
     table: Callable[[], None],
 ) -> None:
     """Write the plan, and print what to expect of it as a table, or as ``rows``, which JSON has under a name."""
-    for path in arguments.output:
-        plan.save(path)
-        say_written(path, f"the plan {plan.fingerprint[:16]}…")
     document = {
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
@@ -147,7 +138,7 @@ def deliver_plan(
         "report_bits": plan.report_bits,
         name: rows,
     }
-    print_result(arguments, Result(table=table, document=lambda: document, rows=lambda: rows))
+    deliver_plan(arguments, plan, Result(table=table, document=lambda: document, rows=lambda: rows))
 
 
 def record_request(arguments: argparse.Namespace, **options: Any) -> RecordRequest:
@@ -161,7 +152,7 @@ def record_request(arguments: argparse.Namespace, **options: Any) -> RecordReque
         least, most = _ends(arguments.number, "--number")
         return RecordRequest(lambda epsilon: make_number(least, most, epsilon, **options))
     low, high = _ends(arguments.ordered, "--ordered")
-    bins = _BINS if arguments.bins is None else parse_integer(arguments.bins, "--bins")
+    bins = _BINS if arguments.bins is None else arguments.bins
     return RecordRequest(lambda epsilon: make_ordered(low, high, bins, epsilon, **options))
 
 
@@ -280,8 +271,13 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     cells = [[row["question"], *(f"± {percent_of_three_digits(row[name])}" for name in shown)] for row in rows]
     print_table(["question", *(columns[name] for name in shown)], cells)
     say()
+    say_spending(plan)
+    success = plan.attacker_in_words()
+    say_wrapped(f"{success[0].upper()}{success[1:]}.")
+
+
+def say_spending(plan: Plan) -> None:
+    """Print the size of a report, and what epsilon guarantees."""
     bits = "1 bit" if plan.report_bits == 1 else f"{plan.report_bits:g} bits"
     say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
-    success = plan.attacker_in_words()
-    say_wrapped(f"{success[0].upper()}{success[1:]}.")

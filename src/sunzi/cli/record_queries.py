@@ -8,6 +8,7 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from sunzi.cli.files import refuse_options
 from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result
 from sunzi.cli.terminal import print_table, say, say_wrapped
@@ -87,9 +88,8 @@ def check_record_queries(arguments: argparse.Namespace) -> None:
     if has_record_queries(arguments):
         if arguments.sums:
             raise ParameterError("--sum and other questions print different tables; use one per command")
-        for name in ("top", "postprocess", "title", "groups"):
-            if getattr(arguments, name) is not None:
-                raise ParameterError(f"--{name} is for histograms; omit it, or the question")
+        names = ("top", "postprocess", "title", "groups")
+        refuse_options(arguments, names, "is for histograms; omit it, or the question")
 
 
 def table_names(arguments: argparse.Namespace) -> list[str] | None:

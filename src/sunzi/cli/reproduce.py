@@ -15,13 +15,12 @@ from sunzi.cli.terminal import ProgressBar, say, wrapped
 from sunzi.errors import ParameterError
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``reproduce`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``reproduce``, and add its arguments."""
+    parser.description = (
         "Reproduce the paper's experiments: write tables, pictures and a report of which claims hold. An interrupted "
         "run resumes when started again. Needs the extra 'plot'."
     )
-    parser = commands.add_parser("reproduce", description=description)
     parser.add_argument("experiments", metavar="NAME", nargs="*", help="names of experiments, or all; see --list")
     parser.add_argument("--list", action="store_true", help="list all experiments and what they reproduce")
     add_format(parser, "the list")
@@ -40,7 +39,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--jobs", metavar="N", type=int, help="number of processes (default: one per core)")
     parser.add_argument("--seed", metavar="S", type=int, default=1, help="seed of all trials (default: %(default)s)")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

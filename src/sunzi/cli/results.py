@@ -23,7 +23,7 @@ from sunzi.cli.files import (
     need_matplotlib,
     save_picture,
 )
-from sunzi.cli.terminal import is_terminal, say
+from sunzi.cli.terminal import say
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def add_format(parser: argparse.ArgumentParser, result: str = "the printed resul
 
 def chosen_format(arguments: argparse.Namespace) -> str:
     """Return the format to print."""
-    return arguments.format or ("table" if is_terminal(sys.stdout) else "csv")
+    return arguments.format or ("table" if sys.stdout.isatty() else "csv")
 
 
 def add_output(parser: argparse.ArgumentParser, suffixes: Sequence[str] = TABLES) -> None:
@@ -158,14 +158,15 @@ def write_result(path: str, result: Result) -> None:
     say_written(path, _WORDS.get(suffix, "the result"))
 
 
-def write_plan(path: str, plan: Plan, page: Callable[[], str]) -> None:
-    """Write the plan, or a page about it."""
-    if is_page(path):
-        write_atomically(path, page().encode())
-        say_written(path, "the page")
-    else:
-        plan.save(path)
-        say_written(path, f"the plan {plan.fingerprint[:16]}…")
+def deliver_plan(arguments: argparse.Namespace, plan: Plan, result: Result) -> None:
+    """Write the plan, or the result's page, to all outputs, and print the result."""
+    for path in arguments.output:
+        if is_page(path):
+            write_result(path, result)
+        else:
+            plan.save(path)
+            say_written(path, f"the plan {plan.fingerprint[:16]}…")
+    print_result(arguments, result)
 
 
 _WORDS = dict.fromkeys(PICTURES, "the picture") | {".html": "the page"}
@@ -175,5 +176,5 @@ def say_written(path: str | None, what: str) -> None:
     """Say on standard error what was written where; of standard output, only to a person who watches."""
     if not is_standard_output(path):
         say(f"wrote {what} to {path}", sys.stderr)
-    elif is_terminal(sys.stderr):
+    elif sys.stderr.isatty():
         say(f"wrote {what}", sys.stderr)

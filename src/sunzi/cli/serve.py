@@ -27,16 +27,14 @@ if TYPE_CHECKING:
 _GRACE_SECONDS = 3600.0
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``serve`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``serve``, and add its arguments."""
+    parser.description = (
         "Collect reports over HTTP and show the histogram on a live page. Each report is counted exactly once and "
         "acknowledged after it is on disk. Without an admin token, the collector accepts only local connections."
     )
-    parser = commands.add_parser("serve", description=description)
     for add in (_add_collections, _add_rotation, _add_access, _add_upload_limits, _add_publication, _add_queue_limits):
         add(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_collections(parser: argparse.ArgumentParser) -> None:

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from sunzi.collector.remote import RemoteCollector, RemoteEpoch
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``simulate`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``simulate``, and add its arguments."""
+    parser.description = (
         "Draw the values of simulated users and send their reports to a collector in batches. Only the values are "
         "simulated: the client that ships randomises them with the operating system's randomness."
     )
-    parser = commands.add_parser("simulate", description=description)
     parser.add_argument(
         "--send",
         metavar="URL",
@@ -52,7 +51,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME=VALUE",
         help="public groups of these users, such as country=DE or country=DE,release=1",
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

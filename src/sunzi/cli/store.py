@@ -6,8 +6,8 @@ import argparse
 import datetime
 import hashlib
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,13 @@ from sunzi.cli.terminal import print_table, say
 from sunzi.formatting import counted, printable
 
 if TYPE_CHECKING:
+    from sunzi.collector.epochs import Epoch
     from sunzi.collector.store import Store
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``store`` and its actions to the command line."""
-    description = "Manage a collector's store: an SQLite file or postgresql://USER@HOST/DATABASE."
-    parser = commands.add_parser("store", description=description)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``store``, and add its actions."""
+    parser.description = "Manage a collector's store: an SQLite file or postgresql://USER@HOST/DATABASE."
     actions = parser.add_subparsers(title="actions", metavar="ACTION", help="each has its own --help")
 
     def add_action(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
@@ -221,30 +221,31 @@ def _open(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _close(arguments: argparse.Namespace) -> int:
+@contextmanager
+def _claimed_epoch(arguments: argparse.Namespace) -> Iterator[tuple[Store, Epoch]]:
+    """The epoch that the arguments name, and its store, which no collector may use meanwhile."""
     from sunzi.collector.stores import find_epoch
 
     with _opened(arguments.store) as store:
-        collection = arguments.collection or only_collection(store, arguments.store)
-        epoch = find_epoch(store, collection, arguments.epoch)
+        epoch = find_epoch(store, arguments.collection or only_collection(store, arguments.store), arguments.epoch)
         store.claim()
+        yield store, epoch
+
+
+def _close(arguments: argparse.Namespace) -> int:
+    with _claimed_epoch(arguments) as (store, epoch):
         settled = store.close_epoch(epoch.key)
-        _audit(arguments, "close_epoch", collection=collection, epoch=epoch.number)
-    say(f"closed epoch {epoch.number} of {collection} with {counted(epoch.reports, 'report')}", sys.stderr)
+        _audit(arguments, "close_epoch", collection=epoch.collection, epoch=epoch.number)
+    say(f"closed epoch {epoch.number} of {epoch.collection} with {counted(epoch.reports, 'report')}", sys.stderr)
     if not settled:
         say("traces of the ids remain, because the store is being read; run this again afterwards", sys.stderr)
     return 0
 
 
 def _subtract(arguments: argparse.Namespace) -> int:
-    from sunzi.collector.stores import find_epoch
-
-    with _opened(arguments.store) as store:
-        collection = arguments.collection or only_collection(store, arguments.store)
-        epoch = find_epoch(store, collection, arguments.epoch)
-        store.claim()
+    with _claimed_epoch(arguments) as (store, epoch):
         reports = store.subtract(epoch.key, arguments.key)
-        details = {"collection": collection, "epoch": epoch.number, "key": arguments.key, "reports": reports}
+        details = {"collection": epoch.collection, "epoch": epoch.number, "key": arguments.key, "reports": reports}
         _audit(arguments, "subtract_key", **details)
     left = counted(epoch.reports - reports, "report")
     say(f"subtracted {counted(reports, 'report')} of the key {arguments.key}; {left} left", sys.stderr)

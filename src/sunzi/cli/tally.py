@@ -31,10 +31,10 @@ from sunzi.cli.files import (
     is_standard_output,
     open_input,
     open_output,
+    refuse_options,
 )
-from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import say_written
-from sunzi.cli.terminal import ProgressBar, is_terminal, say
+from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError, ReportError, TallyError
 from sunzi.formatting import counted
 
@@ -48,14 +48,13 @@ _FILES, _PARQUET, _SPARK = "files", "parquet", "spark"
 _SUFFIX = ".parquet"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tally`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``tally``, and add its arguments."""
+    parser.description = (
         "Count the reports of one plan. If a file of reports is damaged, truncated or of another plan, no tally is "
         "written. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark, or "
         "counts that a secure aggregation returned."
     )
-    parser = commands.add_parser("tally", description=description)
     add_plan(parser)
     parser.add_argument(
         "reports",
@@ -74,7 +73,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     _add_columns(parser)
     _add_counts(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -153,6 +151,7 @@ def _add_counts(parser: argparse.ArgumentParser) -> None:
     counts.add_argument(
         "--counts-of",
         metavar="N",
+        type=int,
         help="REPORTS is one file with the counts of N reports that were summed elsewhere: a JSON list, or whole "
         "numbers separated by commas or line breaks",
     )
@@ -163,16 +162,14 @@ def _import_counts(arguments: argparse.Namespace) -> int:
     from sunzi.aggregation import tally_from_counts
     from sunzi.plan import load_plan
 
-    given = ("engine", "column", "id_column", "by", "bad_reports", "jobs", "master")
-    extra = next((name for name in given if getattr(arguments, name) is not None), None)
-    if extra is not None:
-        raise ParameterError(f"--{extra.replace('_', '-')} cannot be used with --counts-of, which reads no reports")
+    others = ("engine", "column", "id_column", "by", "bad_reports", "jobs", "master")
+    refuse_options(arguments, others, "cannot be used with --counts-of, which reads no reports")
     if len(arguments.reports) > 1:
         raise ParameterError("--counts-of takes one file of counts; make a tally of each, then merge")
     (path,) = arguments.reports
     check_order("tally", arguments.plan, arguments.reports)
     check_paths([arguments.plan, path], arguments.output, force=arguments.force)
-    plan, reports = load_plan(arguments.plan), parse_integer(arguments.counts_of, "--counts-of")
+    plan, reports = load_plan(arguments.plan), arguments.counts_of
     with open_output(arguments.output, "a tally") as stream:
         try:
             tally = tally_from_counts(plan, _read_counts(path), reports)
@@ -278,7 +275,7 @@ def _sift_spark(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping[K
 
     if spark_session.is_submitted() and is_standard_output(arguments.output):
         raise ParameterError("spark-submit mixes the job's output with its own messages; give -o FILE")
-    session = spark_session.start_session(arguments.master, show_progress=is_terminal(sys.stderr))
+    session = spark_session.start_session(arguments.master, show_progress=sys.stderr.isatty())
     with spark_session.spark_errors(), session as started:
         return sift(spark_session.read_parquet(started, arguments.reports), plan, **_columns(arguments))
 

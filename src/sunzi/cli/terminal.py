@@ -30,14 +30,9 @@ _SECONDS_BEFORE_PROGRESS = 0.5
 _SECONDS_BETWEEN_UPDATES = 0.1
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Return whether the stream is a terminal."""
-    return stream.isatty()
-
-
 def supports_colour(stream: TextIO) -> bool:
     """Return whether to colour output to this stream; NO_COLOR (https://no-color.org) turns it off."""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def shown_label(label: object) -> str:
@@ -180,7 +175,7 @@ class ProgressBar:
 
     def __init__(self, unit: str = "") -> None:
         self._unit, self._stream = unit, sys.stderr
-        self._is_visible = is_terminal(self._stream)
+        self._is_visible = self._stream.isatty()
         self._start = time.monotonic()
         self._shown_at, self._shown = 0.0, 0
 

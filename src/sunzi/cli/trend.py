@@ -16,7 +16,7 @@ from sunzi.cli.files import (
     check_paths,
     load_labelled_plan,
 )
-from sunzi.cli.queries import add_groups, check_plan_file, estimated, estimated_file, regrouped
+from sunzi.cli.queries import add_groups, add_weights, check_plan_file, estimated, estimated_file, regrouped
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import EpochChoice, add_source, check_source, read_epochs
 from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label
@@ -33,14 +33,13 @@ _ON_A_PAGE = 50
 _LISTED_ALARMS = 10
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``trend`` to the command line."""
-    description = (
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe ``trend``, and add its arguments."""
+    parser.description = (
         "Follow values over epochs, or over tallies in chronological order: the clearest changes and when they "
         "happened, slopes, and alarms with a stated false alarm rate. Prints a table on a terminal, CSV with one row "
         "per value and epoch in a pipe. Epochs may differ in epsilon and protocol, but not in their values."
     )
-    parser = commands.add_parser("trend", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; omitted with --from")
     parser.add_argument("tallies", metavar="TALLY", nargs="*", help="tally files of the plan, oldest first")
     add_source(parser, default="all")
@@ -74,14 +73,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--title", metavar="TEXT", help="the heading of an .html page (default: how many changed)")
     add_confidence(parser)
-    parser.add_argument(
-        "--weights",
-        choices=("efficient", "planned"),
-        default="efficient",
-        help="how reports are weighted, as in `sunzi estimate` (default: %(default)s)",
-    )
+    add_weights(parser)
     add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

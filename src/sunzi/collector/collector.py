@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Literal
 
 from sunzi.collector.addresses import DEFAULT_COLLECTION
-from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
+from sunzi.collector.epochs import TOKEN_BYTES, Deposit, Epoch, check_identities
 from sunzi.collector.recently_used import RecentlyUsed
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
@@ -299,8 +299,7 @@ class Collector:
         """
         if not live.epoch.is_open:
             raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed")
-        if len(identity) != ID_BYTES:
-            raise ParameterError(f"an id must have {ID_BYTES} bytes, got {len(identity)}")
+        check_identities([identity])
         if not self.store.shard.takes(identity):
             raise MisdirectedError(f"this collector is shard {self.store.shard}; send this id to its own shard")
         named = chosen_groups(live.plan.groups, groups)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -15,20 +13,22 @@ from sunzi.collector.collector import LiveEpoch
 from sunzi.collector.discoveries import GivenTexts, Use
 from sunzi.collector.refusals import documented
 from sunzi.collector.routes import (
-    MEDIA,
     RECORDS,
     AnyEpoch,
     Current,
     GroupName,
     OperatorRoute,
+    document_response,
     find_published,
+    histogram_response,
     listed,
+    table_response,
 )
 from sunzi.collector.service import service_of
 from sunzi.collector.uploads import CollectionName, whole_body
 from sunzi.errors import EstimateError
 from sunzi.results.discovery import Discovery, FoundText
-from sunzi.tables.writers import histogram_table, records_as
+from sunzi.tables.writers import histogram_table
 
 router = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["reading"], route_class=OperatorRoute)
 
@@ -119,9 +119,9 @@ def _found(
     found = service.discoveries.find(live.plan, service.collector.tally(live, group), false_share, given)
     rows = found.records()[:top]
     if form == "csv":
-        return Response(records_as(form, rows, tuple(FoundText.__annotations__)), media_type=MEDIA[form])
+        return table_response(form, rows, tuple(FoundText.__annotations__))
     document = _about(request, live, group) | found.to_dict() | _detection(live, found) | {"note": _ONE_LOOK}
-    return Response(json.dumps(document | {"found": rows}), media_type=MEDIA[form])
+    return document_response(document | {"found": rows})
 
 
 def _detection(live: LiveEpoch, found: Discovery) -> dict[str, Any]:
@@ -133,11 +133,10 @@ def _detection(live: LiveEpoch, found: Discovery) -> dict[str, Any]:
 def _estimates_of_list(
     request: Request, live: LiveEpoch, group: str, form: str, given: GivenTexts, confidence: float
 ) -> Response:
-    service, stream = service_of(request), io.BytesIO()
+    service = service_of(request)
     estimated = service.discoveries.count(live.plan, service.collector.tally(live, group), given)
     notes = _about(request, live, group)
-    histogram_table(estimated, confidence=confidence, notes=notes).write(form, stream)
-    return Response(stream.getvalue(), media_type=MEDIA[form])
+    return histogram_response(form, histogram_table(estimated, confidence=confidence, notes=notes))
 
 
 def _about(request: Request, live: LiveEpoch, group: str) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sunzi.collector.collector import LiveEpoch
-from sunzi.collector.routes import MEDIA, RECORDS, AnyEpoch, OperatorRoute, find_live
+from sunzi.collector.routes import RECORDS, AnyEpoch, OperatorRoute, find_live, table_response
 from sunzi.collector.service import Service, service_of
 from sunzi.collector.uploads import CollectionName
-from sunzi.tables.writers import records_as
 
 router = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["reading"], route_class=OperatorRoute)
 
@@ -24,8 +23,7 @@ def groups(request: Request, collection: CollectionName, epoch: AnyEpoch, form: 
     `published` says whether that is enough for estimates, which take `group=ATTRIBUTE=VALUE`.
     """
     found = _listed(service_of(request), find_live(request, collection, epoch))
-    content = records_as(form, found, ("group", "attribute", "value", "reports", "published"))
-    return Response(content, media_type=MEDIA[form])
+    return table_response(form, found, ("group", "attribute", "value", "reports", "published"))
 
 
 def _listed(service: Service, live: LiveEpoch) -> list[dict[str, Any]]:

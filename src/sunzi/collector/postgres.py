@@ -121,15 +121,10 @@ def _until(steps: Any, deadline: float) -> Generator[Any, Any, Any]:
             raise _NoAnswerError(f"the server has not answered for {_ANSWER_SECONDS:g} s")
 
 
-def _upgrade_version_1(connection: Connection) -> None:
-    connection.execute(_VERSION_2 + _FROM_VERSION_1)
-
-
-def _upgrade_version_2(connection: Connection) -> None:
-    connection.execute(_VERSION_3)
-
-
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _upgrade_version_1, 2: _upgrade_version_2}
+MIGRATIONS: dict[int, Callable[[Connection], object]] = {
+    1: lambda connection: connection.execute(_VERSION_2 + _FROM_VERSION_1),
+    2: lambda connection: connection.execute(_VERSION_3),
+}
 """For each older schema version, the step to the next. Version 1 is the first."""
 
 

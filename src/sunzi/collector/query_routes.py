@@ -4,8 +4,6 @@ ranges, quantiles, means and shares of plans of numbers and records.
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -26,9 +24,12 @@ from sunzi.collector.routes import (
     GroupName,
     OperatorRoute,
     TableNames,
+    document_response,
     estimated_table,
     find_published,
     listed,
+    picture_response,
+    table_response,
 )
 from sunzi.collector.service import service_of
 from sunzi.collector.uploads import CollectionName
@@ -39,7 +40,6 @@ from sunzi.results.estimate import Estimate
 from sunzi.results.queries import parse_value
 from sunzi.results.record_answers import Questions
 from sunzi.results.uncertainty import Target
-from sunzi.tables.writers import records_as
 
 router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)
 
@@ -75,9 +75,9 @@ def answers(
     estimated = estimated_table(request, live, name, table)
     found = [answer.record() for answer in asked.ask(estimated, confidence, target)]
     if form == "csv":
-        return Response(records_as(form, found), media_type=MEDIA[form])
+        return table_response(form, found)
     notes = _about(live, estimated, group) | {"confidence": confidence, "target": target}
-    return Response(json.dumps(notes | {"answers": found}), media_type=MEDIA[form])
+    return document_response(notes | {"answers": found})
 
 
 @router.get("/epochs/{epoch}/sum.{form}", responses=RECORDS, response_class=Response)
@@ -97,8 +97,8 @@ def sum_of_values(
     record = {"values": value} | answer.record(estimated.reports)
     notes = about | {"confidence": confidence, "target": target}
     if form == "json":
-        return Response(json.dumps(notes | record), media_type=MEDIA[form])
-    return Response(records_as(form, [record | {"values": " + ".join(value)}]), media_type=MEDIA[form])
+        return document_response(notes | record)
+    return table_response(form, [record | {"values": " + ".join(value)}])
 
 
 @router.get(
@@ -133,13 +133,11 @@ def difference_of_epochs(
     if form == "png":
         if search is not None:
             raise ParameterError("png shows the clearest changes of all values; use csv or json with search")
-        stream = io.BytesIO()
-        found.plot(top=min(top, 100), confidence=confidence, verdict=verdict).savefig(stream, format="png", dpi=120)
-        return Response(stream.getvalue(), media_type=MEDIA[form])
+        return picture_response(found.plot(top=min(top, 100), confidence=confidence, verdict=verdict))
     among = None if search is None else np.array(found.domain.search(search, _MAX_VALUES), dtype=np.int64)
     rows = found.records(found.top(top, confidence, verdict, among=among))
     if form == "csv":
-        return Response(records_as(form, rows, CHANGE_COLUMNS), media_type=MEDIA[form])
+        return table_response(form, rows, CHANGE_COLUMNS)
     notes = {
         "collection": collection,
         "before": about_before,
@@ -151,7 +149,7 @@ def difference_of_epochs(
         "p_value": _p_value(found),
         "changed": int(found.changed(1 - confidence, verdict).sum()),
     }
-    return Response(json.dumps(notes | {"changes": rows}), media_type=MEDIA[form])
+    return document_response(notes | {"changes": rows})
 
 
 def _estimated(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -227,8 +227,7 @@ def status(request: Request, collection: CollectionName, epoch: AnyEpoch, form: 
     live = find_live(request, collection, epoch)
     service_of(request).collector.refresh()
     record = described(find_live(request, collection, live.epoch.number))
-    content = json.dumps(record).encode() if form == "json" else records_as("csv", [record])
-    return Response(content, media_type=MEDIA[form])
+    return document_response(record) if form == "json" else table_response(form, [record])
 
 
 @reading.get("/estimate.{form}", responses=giving(*MEDIA.values()) | REFUSALS, response_class=Response)
@@ -248,23 +247,42 @@ def estimate(
     """The histogram with an interval per value; post-processed frequencies are in a separate column."""
     live, name = find_published(request, collection, epoch, group)
     estimated = estimated_table(request, live, name, table)
-    stream = io.BytesIO()
     if form == "png":
         if search or postprocess != "none":
             raise ParameterError("png shows the unbiased estimate only; use csv or json with search or postprocess")
-        estimated.plot(top=min(top or 20, 100), confidence=confidence, target=target).savefig(
-            stream, format="png", dpi=120
-        )
-    else:
-        processed = None if postprocess == "none" else estimated.postprocess(postprocess, confidence)
-        among = None if search is None else np.array(estimated.domain.search(search, _MAX_FOUND), dtype=np.int64)
-        notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
-        notes |= {"group": name} if name else {}
-        notes |= service_of(request).publisher.publication(live).to_dict()
-        rows = histogram_table(
-            estimated, confidence=confidence, target=target, top=top, among=among, processed=processed, notes=notes
-        )
-        _with_verdict(rows, estimated, confidence, target).write(form, stream)
+        return picture_response(estimated.plot(top=min(top or 20, 100), confidence=confidence, target=target))
+    processed = None if postprocess == "none" else estimated.postprocess(postprocess, confidence)
+    among = None if search is None else np.array(estimated.domain.search(search, _MAX_FOUND), dtype=np.int64)
+    notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
+    notes |= {"group": name} if name else {}
+    notes |= service_of(request).publisher.publication(live).to_dict()
+    rows = histogram_table(
+        estimated, confidence=confidence, target=target, top=top, among=among, processed=processed, notes=notes
+    )
+    return histogram_response(form, _with_verdict(rows, estimated, confidence, target))
+
+
+def document_response(document: Mapping[str, Any]) -> Response:
+    """A JSON object."""
+    return Response(json.dumps(document), media_type=MEDIA["json"])
+
+
+def table_response(form: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Response:
+    """Rows as CSV or JSON; ``columns`` names their keys where there may be none."""
+    return Response(records_as(form, rows, columns), media_type=MEDIA[form])
+
+
+def picture_response(figure: Any) -> Response:
+    """A matplotlib figure as PNG."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=120)
+    return Response(stream.getvalue(), media_type=MEDIA["png"])
+
+
+def histogram_response(form: str, rows: HistogramTable) -> Response:
+    """A histogram as CSV, JSON or Parquet."""
+    stream = io.BytesIO()
+    rows.write(form, stream)
     return Response(stream.getvalue(), media_type=MEDIA[form])
 
 
@@ -299,8 +317,7 @@ def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form
     live = find_live(request, collection, epoch)
     minutes = service_of(request).collector.store.progress(live.epoch.key)
     records = [{"minute": minute, "reports": reports} for minute, reports in minutes]
-    content = records_as(form, records, ("minute", "reports"))
-    return Response(content, media_type=MEDIA[form])
+    return table_response(form, records, ("minute", "reports"))
 
 
 @reading.get("/keys.{form}", responses=RECORDS, response_class=Response)
@@ -311,8 +328,7 @@ def keys(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Li
         {"key": each.uploader, "reports": each.reports, "subtracted_at": each.subtracted_at}
         for each in service_of(request).collector.store.contributions(live.epoch.key)
     ]
-    content = records_as(form, records, ("key", "reports", "subtracted_at"))
-    return Response(content, media_type=MEDIA[form])
+    return table_response(form, records, ("key", "reports", "subtracted_at"))
 
 
 @reading.get("/health.{form}", responses=RECORDS, response_class=Response)
@@ -331,8 +347,7 @@ def tally_health(
     else:
         tally, estimated = collector.estimate(live, name)
     found = _with_power(check_health(live.plan, tally), estimated)
-    content = json.dumps(found).encode() if form == "json" else records_as("csv", found["tests"])
-    return Response(content, media_type=MEDIA[form])
+    return document_response(found) if form == "json" else table_response(form, found["tests"])
 
 
 def _with_power(health: Health, estimated: Estimate | None) -> dict[str, Any]:

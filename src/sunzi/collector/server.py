@@ -180,7 +180,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def make_server(app: FastAPI, settings: Settings, started: Callable[[str], None] | None = None) -> uvicorn.Server:
+def make_server(app: FastAPI, settings: Settings, started: Callable[[str], None]) -> uvicorn.Server:
     """A server for ``app``; its ``run()`` serves until it is stopped.
 
     Parameters
@@ -209,7 +209,7 @@ def make_server(app: FastAPI, settings: Settings, started: Callable[[str], None]
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: Callable[[str], None] | None) -> None:
+    def __init__(self, config: uvicorn.Config, started: Callable[[str], None]) -> None:
         super().__init__(config)
         self._announce = started
 
@@ -232,7 +232,7 @@ class _Server(uvicorn.Server):
             # Let more connections wait in the kernel than the event loop accepts at once.
             with socket.fromfd(listening.fileno(), listening.family, listening.type) as same:
                 same.listen(_BACKLOG)
-        if self._announce is not None and self.started and self.servers:
+        if self.started and self.servers:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 

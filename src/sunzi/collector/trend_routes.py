@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -10,13 +9,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sunzi.collector.refusals import documented, giving
-from sunzi.collector.routes import MEDIA, OperatorRoute, listed
+from sunzi.collector.routes import MEDIA, OperatorRoute, listed, picture_response, table_response
 from sunzi.collector.service import service_of
 from sunzi.collector.trends import CollectionTrend, TrendProgress
 from sunzi.collector.uploads import CollectionName
 from sunzi.errors import ParameterError
 from sunzi.results.queries import parse_value
-from sunzi.tables.writers import records_as
 
 router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)
 
@@ -59,24 +57,18 @@ def trend(
         raise ParameterError("give value or search, not both")
     chosen = _chosen(found, value, search, top, sort)
     if form == "png":
-        return Response(_picture(found, chosen, confidence, one_in), media_type=MEDIA[form])
+        if not chosen:
+            raise ParameterError("no value is selected, so there is nothing to draw")
+        return picture_response(found.trend.plot(indices=chosen, confidence=confidence, one_in=one_in))
     document = found.trend.to_dict(chosen, confidence, one_in)
     epochs = [listed(epoch) | about for epoch, about in zip(found.epochs, document["epochs"], strict=True)]
     if form == "csv":
-        return Response(_table(document, epochs), media_type=MEDIA[form])
+        return _table(document, epochs)
     about = {"collection": collection, "held_back": found.held_back, "other_domain": found.other_domain}
     return JSONResponse(document | {"epochs": epochs} | about)
 
 
-def _picture(found: CollectionTrend, chosen: list[int], confidence: float, one_in: float | None) -> bytes:
-    stream = io.BytesIO()
-    if not chosen:
-        raise ParameterError("no value is selected, so there is nothing to draw")
-    found.trend.plot(indices=chosen, confidence=confidence, one_in=one_in).savefig(stream, format="png", dpi=120)
-    return stream.getvalue()
-
-
-def _table(document: dict[str, Any], epochs: list[dict[str, Any]]) -> bytes:
+def _table(document: dict[str, Any], epochs: list[dict[str, Any]]) -> Response:
     """One row per value and epoch."""
     alarms = {(alarm["label"], alarm["moment"]): alarm["direction"] for alarm in document["alarms"]}
     names = ("frequency", "low", "high", "standard_error")
@@ -87,7 +79,7 @@ def _table(document: dict[str, Any], epochs: list[dict[str, Any]]) -> bytes:
         for value in document["values"]
         for place, epoch in enumerate(epochs)
     ]
-    return records_as("csv", rows, ("label", "epoch", "opened_at", "reports", *names, "alarm"))
+    return table_response("csv", rows, ("label", "epoch", "opened_at", "reports", *names, "alarm"))
 
 
 def _chosen(found: CollectionTrend, values: list[str] | None, search: str | None, top: int, sort: str) -> list[int]:

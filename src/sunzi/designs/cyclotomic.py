@@ -20,7 +20,7 @@ from scipy import fft
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost, Design, draw_bounds_array, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
-from sunzi.numerics.counters import LARGEST_EXACT_TOTAL, Counters, expected_filled
+from sunzi.numerics.counters import Counters, expected_filled
 from sunzi.numerics.primes import cyclotomic_order, is_prime, is_primitive_root, powers, primitive_root
 
 Spectrum = NDArray[np.complex128]
@@ -160,7 +160,7 @@ class Cyclotomic(Design):
 
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """Σ_a c_a ∗ 1_{g^a·D}, by adding the counted blocks or by Fourier transform, whichever is cheaper."""
-        counters.check_total(LARGEST_EXACT_TOTAL)
+        counters.check_total()
         if self.additions_are_cheaper(counters.filled):
             return self._add_blocks(*counters.nonzero())[:limit]
         return np.rint(self._convolve(counters.dense()))[:limit].astype(np.int64)
@@ -210,14 +210,10 @@ class Cyclotomic(Design):
     def _spectra(self) -> Iterator[tuple[slice, Spectrum]]:
         """The transforms of 1_{g^a·D}, a few a at a time; kept between calls where they fit in 256 MiB."""
         rows = max(1, _CHUNK_CELLS // self._padded_length)
-        if 8 * self.classes * self._padded_length <= _CACHED_SPECTRA_BYTES:
-            for start in range(0, self.classes, rows):
-                chunk = slice(start, min(start + rows, self.classes))
-                yield chunk, self._cached_spectra[chunk]
-            return
+        are_kept = 8 * self.classes * self._padded_length <= _CACHED_SPECTRA_BYTES
         for start in range(0, self.classes, rows):
             chunk = slice(start, min(start + rows, self.classes))
-            yield chunk, self._transform_blocks(chunk)
+            yield chunk, self._cached_spectra[chunk] if are_kept else self._transform_blocks(chunk)
 
     @cached_property
     def _cached_spectra(self) -> Spectrum:

@@ -20,10 +20,10 @@ from sunzi.designs.base import DecodingCost, Design, draw_bounds_array, integer_
 from sunzi.designs.singletons import Singletons
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.checks import whole_number
-from sunzi.numerics.counters import LARGEST_EXACT_TOTAL, Counters, expected_filled
+from sunzi.numerics.counters import Counters, expected_filled
 from sunzi.numerics.finite_fields import LARGEST_ORDER, FiniteField, find_irreducible, nearest_prime_power, prime_power
 from sunzi.numerics.incidence import Route, cheapest_route, hyperplane_sums, incidence_counts
-from sunzi.numerics.projective import ProjectiveSpace
+from sunzi.numerics.projective import ProjectiveSpace, points_of
 
 MOST_POINTS = (1 << 31) - 1
 
@@ -67,12 +67,12 @@ class Projective(Design):
     @property
     def points(self) -> int:
         """K, the number of points of the space."""
-        return (self.order**self.dimension - 1) // (self.order - 1)
+        return points_of(self.order, self.dimension)
 
     @property
     def block_size(self) -> int:
         """The number of points of a hyperplane."""
-        return (self.order ** (self.dimension - 1) - 1) // (self.order - 1)
+        return points_of(self.order, self.dimension - 1)
 
     @property
     def message_count(self) -> int:
@@ -109,7 +109,7 @@ class Projective(Design):
         """By Fourier transform, by the dynamic programme of PGR's authors or by adding the reported hyperplanes
         (``route`` "fourier", "dynamic" or "direct"); the cheapest by default.
         """
-        counters.check_total(LARGEST_EXACT_TOTAL)
+        counters.check_total()
         return incidence_counts(self.space, *counters.nonzero(), limit, route).astype(np.int64)
 
     def point_counts_cost(self, reports: float, limit: int) -> DecodingCost:
@@ -162,9 +162,9 @@ def choose_projective(domain_size: int, epsilon: Fraction, order: int | None = N
         else whole_number("order", order, 2, LARGEST_ORDER)
     )
     dimension = 2
-    while (field_order**dimension - 1) // (field_order - 1) < domain_size:
+    while points_of(field_order, dimension) < domain_size:
         dimension += 1
-    if (field_order**dimension - 1) // (field_order - 1) > MOST_POINTS:
+    if points_of(field_order, dimension) > MOST_POINTS:
         raise ParameterError(
             f"over the field of {field_order} elements no geometry of fewer than 2^31 points holds {domain_size} "
             "values; give another order, or use a compact protocol"

@@ -63,7 +63,7 @@ class Singletons(Design):
         return cls(3), cls(5)
 
     def third_share(self, points: tuple[int, int, int]) -> float:  # noqa: ARG002 - the same for any points
-        """None: a block is one point."""
+        """0: a block is one point."""
         return 0.0
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:

@@ -18,7 +18,6 @@ from matplotlib.ticker import MaxNLocator
 
 from sunzi._typing import Floats
 from sunzi.display.changes_page import certainty, meanings
-from sunzi.display.palette import INK, LINES, SKY, VERMILION
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
 from sunzi.results.certainty import MEANINGS, Certainty, certainties
@@ -30,6 +29,12 @@ if TYPE_CHECKING:
     from sunzi.results.estimate import Estimate
     from sunzi.results.trends import Moment, Trend
     from sunzi.results.uncertainty import Target
+
+# Okabe and Ito's palette: distinct under every common colour blindness, and in grey; its yellow is too pale.
+BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
+INK = "#333333"
+LINES = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)
+"""The palette in the order in which lines take it."""
 
 _CLEAR, _UNCLEAR, INTERVAL, _TRUTH = SKY, "#D5DCE3", INK, VERMILION
 # Face and edge of a bar.
@@ -54,12 +59,11 @@ class MissingGlyphsWarning(UserWarning):
 
 def plot_estimate(
     estimate: Estimate,
-    path: str | Path | None = None,
-    *,
-    top: int = 20,
-    confidence: float = 0.95,
-    target: Target = "reporters",
-    truth: Sequence[float] | Floats | None = None,
+    path: str | Path | None,
+    top: int,
+    confidence: float,
+    target: Target,
+    truth: Sequence[float] | Floats | None,
 ) -> Figure:
     """The largest frequencies as bars, never without their intervals; pale where chance could explain them."""
     if truth is not None and len(truth) != estimate.domain.size:
@@ -81,12 +85,7 @@ def plot_estimate(
 
 
 def plot_difference(
-    difference: Difference,
-    path: str | Path | None = None,
-    *,
-    top: int = 20,
-    confidence: float = 0.95,
-    verdict: VerdictRule = "any",
+    difference: Difference, path: str | Path | None, top: int, confidence: float, verdict: VerdictRule
 ) -> Figure:
     """The clearest changes as bars with their intervals; pale where chance could explain them."""
     rows = difference.top(check_top(top), confidence, verdict)
@@ -172,12 +171,7 @@ def saved(figure: Figure, path: str | Path | None) -> Figure:
 
 
 def plot_trend(
-    trend: Trend,
-    path: str | Path | None = None,
-    *,
-    indices: Sequence[int] = (),
-    confidence: float = 0.95,
-    one_in: float | None = None,
+    trend: Trend, path: str | Path | None, indices: Sequence[int], confidence: float, one_in: float | None
 ) -> Figure:
     """A line per value, never without its intervals; a ring marks an alarm."""
     chosen = list(indices) or trend.most_frequent(_LINES_SHOWN)

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
 
-from sunzi.display.palette import VERMILION
-from sunzi.display.plotting import INTERVAL, SHADES, drawable, legend_handles, saved
+from sunzi.display.plotting import INTERVAL, SHADES, VERMILION, drawable, legend_handles, saved
 from sunzi.errors import EstimateError
 from sunzi.formatting import percent, shortened
 from sunzi.results.certainty import certainties
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from sunzi.results.ordered import OrderedEstimate
     from sunzi.results.uncertainty import Target
 
-_BINS = 32
 _CAPTION = (
     "blue: above 0, tested for all cells at once\nwhite: above 0 by its own interval only\n"
     "grey: not distinguishable from 0\n±: a standard error"
@@ -39,12 +37,7 @@ _DARK = 0.6  # of the largest frequency: text on darker cells is white
 
 
 def plot_ordered(
-    estimate: OrderedEstimate,
-    path: str | Path | None = None,
-    *,
-    bins: int = _BINS,
-    confidence: float = 0.95,
-    target: Target = "reporters",
+    estimate: OrderedEstimate, path: str | Path | None, bins: int, confidence: float, target: Target
 ) -> Figure:
     """The histogram of wider bins with intervals, and below it the cumulative distribution with its band."""
     figure = Figure(figsize=(8, 7), layout="constrained")
@@ -122,13 +115,7 @@ def _draw_cumulative(axes: Axes, estimate: OrderedEstimate, confidence: float, t
     axes.set_ylabel(f"share below, with the {100 * confidence:g} %\ninterval of each point alone")
 
 
-def plot_mean(
-    estimate: MeanEstimate,
-    path: str | Path | None = None,
-    *,
-    confidence: float = 0.95,
-    target: Target = "reporters",
-) -> Figure:
+def plot_mean(estimate: MeanEstimate, path: str | Path | None, confidence: float, target: Target) -> Figure:
     """The mean with its interval, over the shares of the points to which numbers were rounded."""
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     axes = figure.add_subplot()
@@ -152,13 +139,7 @@ def plot_mean(
     return saved(figure, path)
 
 
-def plot_table(
-    estimate: TableEstimate,
-    path: str | Path | None = None,
-    *,
-    confidence: float = 0.95,
-    target: Target = "reporters",
-) -> Figure:
+def plot_table(estimate: TableEstimate, path: str | Path | None, confidence: float, target: Target) -> Figure:
     """A heat map of a table of two attributes, with its margins; cells that may be noise are grey, and those that are
     above 0 by their own interval only are white.
     """

@@ -2,7 +2,7 @@
 
 The proof is in docs/mathematics.md §17.
 
-Each value has its own bit in every report. A changed value changes two bits, x's and x's: the sums of the two
+Each value has its own bit in every report. A changed value changes two bits, those of x and x': the sums of the two
 columns are independent, so their privacy losses add up. Among n bits of a column, those that a blanket hides the
 victim's in are drawn whatever the others hold: 1 with probability q, 0 with probability 1 − p.
 """

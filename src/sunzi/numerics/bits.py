@@ -1,5 +1,5 @@
 """Bit packing, least significant bit first: value i of width b fills bits i·b … i·b+b−1, and bit t of a buffer is bit t
-mod 8 of byte t//8.
+mod 8 of byte t//8. And mixing the bits of integers, for fixed orders and partitions that look random.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ Rows = NDArray[np.uint8]
 # A value of up to 56 bits at any bit offset lies within 8 consecutive bytes.
 WIDEST_NARROW = 56
 _GROUPS_AT_ONCE = 16384
+_MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+SPLITMIX_STEP = np.uint64(0x9E3779B97F4A7C15)
+"""What SplitMix64 adds before it mixes; odd, so that multiples of it are distinct."""
 
 
 def byte_length(bits: int) -> int:
@@ -134,3 +137,10 @@ def as_integers(rows: Rows) -> Values:
     padded = np.zeros((len(rows), 8), dtype=np.uint8)
     padded[:, : rows.shape[1]] = rows
     return padded.view("<u8").reshape(-1).astype(np.uint64, copy=False)
+
+
+def mix_bits(numbers: Values) -> Values:
+    """The finaliser of SplitMix64: a bijection of 64-bit numbers in which every bit depends on all others."""
+    for shift, factor in _MIXERS:
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -117,9 +117,9 @@ class Counters:
         low, high = np.searchsorted(self._indices, [start, stop])
         return Counters(stop - start, self._indices[low:high] - start, self._values[low:high])
 
-    def check_total(self, most: int) -> None:
-        """Raise :class:`TallyError` if the counts add up to more than ``most``."""
-        total = self.total()
+    def check_total(self) -> None:
+        """Raise :class:`TallyError` if the counts add up to more than :data:`LARGEST_EXACT_TOTAL`."""
+        total, most = self.total(), LARGEST_EXACT_TOTAL
         if total > most:
             raise TallyError(f"the counts add up to {total}, and only totals up to {most} can be decoded exactly")
 

@@ -152,10 +152,10 @@ class ErrorCurve:
         """The standard error of an item of that share, about the actual users."""
         return sqrt(max(self.constant + self.linear * share + self.square * share**2, 0.0) / users)
 
-    def detectable_share(self, users: int, confidence: float = CONFIDENCE, power: float = POWER) -> float:
+    def detectable_share(self, users: int) -> float:
         """The least root of f = z_confidence·σ(0) + z_power·σ(f), a quadratic equation; infinite if it exceeds 1."""
-        threshold = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error(users)
-        factor = NormalDist().inv_cdf(power) ** 2 / users
+        threshold = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * self.standard_error(users)
+        factor = NormalDist().inv_cdf(POWER) ** 2 / users
         # (f − t)² = z²·(a + b·f + c·f²)/n on the branch f ≥ t (power above one half).
         a = 1 - factor * self.square
         b = threshold + factor * self.linear / 2

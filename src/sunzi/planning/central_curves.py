@@ -53,20 +53,18 @@ def batch_curves(plan: Plan, guarantee: BatchGuarantee, progress: Progress | Non
     >>> curves.by_size[0].epsilon > curves.own.epsilon > curves.by_size[-1].epsilon
     True
     """
-    sizes = list(_sizes(guarantee.cohort or guarantee.minimum_reports))
-    plans = list(_plans(plan)) if plan.protocol.name in catalogue() else []
-    total = len(sizes) + len(plans)
-    found = []
+    own = guarantee.cohort or guarantee.minimum_reports
+    by_size = [(plan, size) for size in _sizes(own)]
+    by_epsilon = [(other, own) for other in _plans(plan)] if plan.protocol.name in catalogue() else []
+    wanted, found = [*by_size, *by_epsilon], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlanWarning)  # the user's δ was already checked for the plan's own batch
-        for size in sizes:
-            found.append(_again(plan, guarantee, size))
-            _tell(progress, len(found) / total)
-        for other in plans:
-            found.append(_again(other, guarantee, guarantee.cohort or guarantee.minimum_reports))
-            _tell(progress, len(found) / total)
-    by_size, by_epsilon = tuple(found[: len(sizes)]), tuple(found[len(sizes) :])
-    return BatchCurves(plan.protocol.name, plan.protocol.domain_size, guarantee, by_size, by_epsilon)
+        for other, size in wanted:
+            found.append(_again(other, guarantee, size))
+            if progress is not None:
+                progress(len(found) / len(wanted))
+    first, others = tuple(found[: len(by_size)]), tuple(found[len(by_size) :])
+    return BatchCurves(plan.protocol.name, plan.protocol.domain_size, guarantee, first, others)
 
 
 def _sizes(own: int) -> Iterator[int]:
@@ -92,8 +90,3 @@ def _again(plan: Plan, like: BatchGuarantee, size: int) -> BatchGuarantee:
     return plan.batch_guarantee(
         reports, like.delta, honest=like.honest_share, reader=like.reader, epochs=like.epochs, cohort=cohort
     )
-
-
-def _tell(progress: Progress | None, done: float) -> None:
-    if progress is not None:
-        progress(done)

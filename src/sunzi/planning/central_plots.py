@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from sunzi.batch import READERS, BatchGuarantee
-from sunzi.display.palette import BLUE, SKY, VERMILION
-from sunzi.display.plotting import style_axes
+from sunzi.display.plotting import BLUE, SKY, VERMILION, style_axes
 from sunzi.formatting import counted, percent
 from sunzi.planning.central_curves import BatchCurves
 from sunzi.planning.plots import scale_by_factors

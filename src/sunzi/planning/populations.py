@@ -7,10 +7,10 @@ from math import inf
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
+from sunzi.numerics.bits import SPLITMIX_STEP, mix_bits
 
 _DEFAULT_EXPONENT = 1.0
 _MOST_VALUES = 1 << 24
@@ -32,18 +32,10 @@ def skewed_histogram(domain_size: int) -> Floats:
     >>> skewed_histogram(4).round(2).tolist()
     [0.15, 0.24, 0.5, 0.11]
     """
-    order = np.argsort(_mixed(np.arange(domain_size)), kind="stable")
+    order = np.argsort(mix_bits(np.arange(1, domain_size + 1, dtype=np.uint64) * SPLITMIX_STEP), kind="stable")
     frequencies = np.empty(domain_size)
     frequencies[order] = Population("zipf", _SKEWED_EXPONENT).chances(domain_size)
     return frequencies
-
-
-def _mixed(numbers: Integers) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64: the same on every machine."""
-    mixed = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 @dataclass(frozen=True)

@@ -175,8 +175,10 @@ def recommend(
     options = []
     for index, name in enumerate(names):
         part = _part(progress, index, len(names))
-        wishes = _Wishes(objective, max_bits or inf, max_attack or inf, search, histogram, delta, part)
-        options.append(_option(name, terms, budget, users, wishes, named=protocols is not None))
+        limits = max_bits or inf, max_attack or inf
+        is_named = protocols is not None
+        wishes = _Wishes(terms, budget, users, objective, *limits, search, is_named, histogram, delta, part)
+        options.append(_option(name, wishes))
         part(1.0)
     return choose_among(options, objective)
 
@@ -193,10 +195,15 @@ def _part(progress: Progress | None, index: int, parts: int) -> Progress:
 
 @dataclass(frozen=True)
 class _Wishes:
+    domain: Domain
+    epsilon: Fraction
+    users: int
     objective: Objective
     max_bits: float
     max_attack: float
     search: bool
+    is_named: bool
+    """Whether the protocols were named, so that impractical ones are not left out."""
     histogram: ReferenceHistogram
     delta: float | None
     progress: Progress
@@ -219,29 +226,29 @@ def _check_wishes(objective: str, max_bits: float | None, max_attack: float | No
         raise ParameterError(f"max_attack must lie between 0 and 1, got {max_attack}")
 
 
-def _option(name: str, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool) -> Option:
+def _option(name: str, wishes: _Wishes) -> Option:
     """The row of one protocol, with a search for moduli where it is requested or needed."""
-    if name in KINDS and domain.size > _LARGEST_SOLVED and not named:
+    if name in KINDS and wishes.domain.size > _LARGEST_SOLVED and not wishes.is_named:
         reason = f"its figures take minutes above {_LARGEST_SOLVED:,} values; name it to include it"
         return Option(name, None, None, reason)
     try:
-        option = _weighed(make_plan(name, domain, epsilon), users, wishes, named=named)
+        option = _weighed(make_plan(name, wishes.domain, wishes.epsilon), wishes)
         fails = option.axes is not None and wishes.complaint(option.axes) is not None
         if name in KINDS and (wishes.search or fails):
-            option = _searched(option, domain, epsilon, users, wishes, named=named)
+            option = _searched(option, wishes)
         elif name in SIZED and option.axes is not None and option.axes.attackability > wishes.max_attack:
-            option = _enlarged(option, domain, epsilon, users, wishes, named=named)
+            option = _enlarged(option, wishes)
     except SunziError as error:
-        if named:
+        if wishes.is_named:
             raise
         return Option(name, None, None, str(error))
     return option
 
 
-def _weighed(plan: Plan, users: int, wishes: _Wishes, *, named: bool) -> Option:
-    found = evaluate(plan, users, wishes.histogram, delta=wishes.delta)
+def _weighed(plan: Plan, wishes: _Wishes) -> Option:
+    found = evaluate(plan, wishes.users, wishes.histogram, delta=wishes.delta)
     complaint = wishes.complaint(found)
-    if complaint is None and not named and found.max_bits > _LONGEST_REPORT:
+    if complaint is None and not wishes.is_named and found.max_bits > _LONGEST_REPORT:
         complaint = f"reports of {found.max_bits:,} bits are impractical; name it to choose it"
     return Option(found.protocol, plan, found, complaint, residue_note(plan))
 
@@ -258,56 +265,45 @@ def residue_note(plan: Plan) -> str:
     )
 
 
-def _enlarged(
-    default: Option, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool
-) -> Option:
+def _enlarged(default: Option, wishes: _Wishes) -> Option:
     """The least error within the limit on attackability, by larger blocks."""
     try:
-        plan = make_plan(default.protocol, domain, epsilon, max_attack=wishes.max_attack)
+        plan = make_plan(default.protocol, wishes.domain, wishes.epsilon, max_attack=wishes.max_attack)
     except ParameterError as error:
         return replace(default, excluded=str(error))
-    return _weighed(plan, users, wishes, named=named)
+    return _weighed(plan, wishes)
 
 
-def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool) -> Option:
+def _searched(quick: Option, wishes: _Wishes) -> Option:
     """The best moduli of the Pareto search by the same objective, unless the quick spread is as good."""
     kind: Any = quick.protocol
     front = pareto_front(
-        domain.size,
-        epsilon,
+        wishes.domain.size,
+        wishes.epsilon,
         kind,
         max_bits=None if wishes.max_bits == inf else wishes.max_bits,
         max_attack=None if wishes.max_attack == inf else wishes.max_attack,
         effort="normal" if wishes.search else "quick",
         progress=wishes.progress,
     )
-    most = MOST_ERROR_RATIO * reference_error(domain.size, epsilon)
+    most = MOST_ERROR_RATIO * reference_error(wishes.domain.size, wishes.epsilon)
     front = [candidate for candidate in front if candidate.error <= most]
     if not front:
         return quick
-    found = _best_of_front(front, quick.protocol, domain, epsilon, users, wishes, named=named)
+    found = _best_of_front(front, quick.protocol, wishes)
     usable = [option for option in (found, quick) if option.excluded is None]
     if not usable:
         return found
     return usable[_best([_weight_of(option) for option in usable], wishes.objective)]
 
 
-def _best_of_front(
-    front: Sequence[ModuliCandidate],
-    name: str,
-    domain: Domain,
-    epsilon: Fraction,
-    users: int,
-    wishes: _Wishes,
-    *,
-    named: bool,
-) -> Option:
+def _best_of_front(front: Sequence[ModuliCandidate], name: str, wishes: _Wishes) -> Option:
     weights = [_Weight(each.error**0.5, each.bits, each.attackability, each.decode_work) for each in front]
     moduli = front[_best(weights, wishes.objective)].moduli
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlanWarning)  # the table shows the error
-        plan = make_plan(name, domain, epsilon, moduli=moduli)
-    return _weighed(plan, users, wishes, named=named)
+        plan = make_plan(name, wishes.domain, wishes.epsilon, moduli=moduli)
+    return _weighed(plan, wishes)
 
 
 @dataclass(frozen=True)

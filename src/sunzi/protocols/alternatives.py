@@ -31,7 +31,7 @@ def ordered_alternatives(epsilon: Fraction, energies: Floats) -> dict[str, float
     energies: 𝓔_i of the levels 1 … h, as :func:`~sunzi.numerics.dyadic.workload_energies` gives them.
     """
     levels = energies.size
-    hadamard = _bit_variance(epsilon)
+    hadamard = ((exp(epsilon) + 1) / (exp(epsilon) - 1)) ** 2  # of a coefficient that is reported as one bit
     fours = np.zeros(levels)
     fours[1 - levels % 2 :: 2] = 1 / len(fours[1 - levels % 2 :: 2]) / hadamard
     spectra = {
@@ -77,11 +77,6 @@ def table_alternatives(epsilon: Fraction, sizes: Sequence[int], table: Sequence[
         "splitting epsilon": each - 1 / cells**2,
         "one table per user": tables * _cell_variance(cells, epsilon) * spread,
     }
-
-
-def _bit_variance(epsilon: Fraction) -> float:
-    """The second moment of a Hadamard coefficient that is reported as one bit."""
-    return float(((exp(epsilon) + 1) / (exp(epsilon) - 1)) ** 2)
 
 
 def _cell_variance(cells: int, epsilon: Fraction) -> float:

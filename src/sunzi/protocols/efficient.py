@@ -140,7 +140,7 @@ class EfficientFit:
 
 
 def efficient_fit(
-    blocks: Sequence[ReportedBlock], flat: ToeplitzGram, linear: Floats, pilot: Floats | None = None
+    blocks: Sequence[ReportedBlock], flat: ToeplitzGram, linear: Floats, pilot: Floats | None
 ) -> EfficientFit:
     """The efficient estimate from the linear one, whose Gram matrix is ``flat``.
 

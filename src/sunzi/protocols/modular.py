@@ -34,7 +34,7 @@ from sunzi.protocols.base import check_histogram, check_users
 from sunzi.protocols.channel import FirstWord
 from sunzi.protocols.decoder_rows import ModularRow, modular_rows
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, reweighting_work
-from sunzi.protocols.modular_estimation import ModularDecoder, linear_cost
+from sunzi.protocols.modular_estimation import ModularDecoder, solving_cost
 from sunzi.protocols.modular_variance import BlockMoments, flat_error, worst_error
 from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay, warn_if_poor
 from sunzi.protocols.selection import JointMessages, SelectingProtocol
@@ -95,14 +95,10 @@ class ModularProtocol(SelectingProtocol):
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
         """If ``smallest``, with one small design of every kind in use, or two of the only kind."""
-        parts, size = [(response, response.design) for response in self.responses], self.domain_size
+        responses, size = self._narrowed_responses(epsilon, word_bits, smallest), self.domain_size
         if smallest:
-            kinds = {response.design.kind: response for response in self.responses}
-            number = 2 if len(kinds) == 1 else 1
-            parts = [(r, design) for r in kinds.values() for design in r.design.smallest()[:number]]
-            size = min(size, 1 + sum(design.points - 1 for _, design in parts))
-        responses = tuple(type(response)(design, epsilon, word_bits=word_bits) for response, design in parts)
-        return type(self)(size, responses) if responses else None
+            size = min(size, 1 + sum(response.points - 1 for response in responses))
+        return type(self)(size, tuple(responses)) if responses else None
 
     def joint_fit(self, tally: Tally) -> ModularDecoder:
         """The decoding of :meth:`estimate`, with quick errors."""
@@ -230,7 +226,13 @@ class ModularProtocol(SelectingProtocol):
 
     def linear_cost(self, reports: int) -> DecodingCost | None:
         """Every block by its own route, then one solve."""
-        return linear_cost(self.responses, self.domain_size, reports)
+        each = reports / len(self.responses)
+        costs = [response.design.point_counts_cost(each, response.points) for response in self.responses]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            return None
+        total = sum(cost.operations for cost in known) + solving_cost(self.domain_size, len(known))
+        return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in known))}, then a solve")
 
     @property
     def reading_work(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import log2
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import DecodingCost
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.errors import EstimateError, ParameterError
@@ -70,13 +69,11 @@ class ModularDecoder:
                 f"{self.protocol.domain_size} values apart; collect more"
             )
 
-    def _weights(self, rule: str) -> Floats:
+    def _weights(self, rule: Literal["planned", "paper"]) -> Floats:
         if rule == "planned":
             planned = self.protocol.planned_weights[self.used]
             # A ridge is meant for weights at the scale of the reports.
             return planned * self.tally.reports if self.ridge else planned
-        if rule != "paper":
-            raise ParameterError(f"weights must be planned or paper, got {rule!r}")
         return np.array(
             [
                 reports / _paper_variance(response.probabilities, response.design.points)
@@ -251,18 +248,6 @@ def _paper_variance(probabilities: SupportProbabilities, points: int) -> float:
     """π(1−π)/Δ² with π = q + Δ/m, as the paper weights its rows."""
     rate = probabilities.false + probabilities.gap / points
     return rate * (1 - rate) / probabilities.gap**2
-
-
-def linear_cost(responses: Sequence[BlockResponse], domain_size: int, reports: int) -> DecodingCost | None:
-    """What decoding with planned weights costs: every block by its own route, then one solve."""
-    costs = []
-    for response in responses:
-        cost = response.design.point_counts_cost(reports / len(responses), response.design.points)
-        if cost is None:
-            return None
-        costs.append(cost)
-    total = sum(cost.operations for cost in costs) + solving_cost(domain_size, len(costs))
-    return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in costs))}, then a solve")
 
 
 def solving_cost(domain_size: int, moduli: int) -> float:

@@ -88,7 +88,7 @@ def residues_pay(domain_size: int, epsilon: Fraction) -> bool:
 
 
 def default_moduli(
-    domain_size: int, block_variance: BlockVariance, count: int | None = None, aim: float = inf
+    domain_size: int, block_variance: BlockVariance, count: int | None, aim: float = inf
 ) -> tuple[int, ...]:
     """The spread of smallest error at the flat histogram among a few random ones; always the same for the same
     setting. Without a ``count`` the smallest moduli are left out as long as the error exceeds ``aim`` and that helps:

@@ -19,6 +19,7 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.checks import real_number, whole_number
 from sunzi.numerics.finite_fields import LARGEST_ORDER, prime_power
 from sunzi.numerics.primes import is_prime
+from sunzi.numerics.projective import points_of
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.protocols.channel import SHARE_BITS
 from sunzi.protocols.prefix_search import BEAM, FINISHED, PROPOSED, is_searchable
@@ -75,13 +76,9 @@ def _design(cells: int, epsilon: Fraction) -> Projective:
     found = list(_geometries(cells, epsilon))
     best = min(error for error, _, _ in found)
     _, order, dimension = min(
-        found, key=lambda each: each[0] / best + _COST_OF_DOUBLING * log2(_points(each[1], each[2]) / cells)
+        found, key=lambda each: each[0] / best + _COST_OF_DOUBLING * log2(points_of(each[1], each[2]) / cells)
     )
     return Projective(order, dimension)
-
-
-def _points(order: int, dimension: int) -> int:
-    return int((order**dimension - 1) // (order - 1))
 
 
 def _geometries(cells: int, epsilon: Fraction) -> Iterator[tuple[float, int, int]]:
@@ -91,12 +88,12 @@ def _geometries(cells: int, epsilon: Fraction) -> Iterator[tuple[float, int, int
     optimum = min(exp(epsilon) + 1, LARGEST_ORDER)
     for dimension in range(2, 27):
         order = max(2, int(cells ** (1 / (dimension - 1)) / 2))
-        while _points(order, dimension) < cells:
+        while points_of(order, dimension) < cells:
             order += 1
         passed = False
-        while not passed and order <= LARGEST_ORDER and _points(order, dimension) < _MOST_POINTS:
+        while not passed and order <= LARGEST_ORDER and points_of(order, dimension) < _MOST_POINTS:
             if prime_power(order) is not None:
-                points, size = _points(order, dimension), _points(order, dimension - 1)
+                points, size = points_of(order, dimension), points_of(order, dimension - 1)
                 yield SupportProbabilities.planned(points, size, epsilon).variance(0.0), order, dimension
                 passed = order >= optimum
             order += 1

@@ -114,7 +114,7 @@ class RoundedNumbers(Protocol):
 
     @property
     def report_layout(self) -> ReportLayout:
-        """The blanket of randomised response."""
+        """One point."""
         return self._rounded.report_layout
 
     @property

@@ -77,6 +77,17 @@ class SelectingProtocol(Protocol):
         designs = [response.design for response in self.responses]
         return TallyLayout(tuple((design.counter_count, design.counter_weight) for design in designs))
 
+    def _narrowed_responses(self, epsilon: Fraction, word_bits: int, smallest: bool) -> list[BlockResponse]:
+        """The responses on words of ``word_bits`` bits; if ``smallest``, one with a small design of every kind in use,
+        or two of the only kind.
+        """
+        parts = [(response, response.design) for response in self.responses]
+        if smallest:
+            kinds = {response.design.kind: response for response in self.responses}
+            number = 2 if len(kinds) == 1 else 1
+            parts = [(each, design) for each in kinds.values() for design in each.design.smallest()[:number]]
+        return [type(response)(design, epsilon, word_bits=word_bits) for response, design in parts]
+
     def _respond(
         self, values: Integers, source: WordSource, action: Callable[[BlockResponse, Integers], Result]
     ) -> tuple[Integers, list[Result]]:

@@ -99,7 +99,7 @@ class ViewsProtocol(JointMessages):
 
     @cached_property
     def shares(self) -> Floats:
-        """The second moments of the views' responses."""
+        """How often each view is drawn."""
         return np.array([view.share for view in self.views]) / (1 << SHARE_BITS)
 
     @cached_property
@@ -137,22 +137,15 @@ class ViewsProtocol(JointMessages):
         """If ``smallest``, two views of four values, with one small design of every kind in use, or two if there is
         only one kind.
         """
-        parts = [(view, view.response.design) for view in self.views]
-        if smallest:
-            kinds = {view.response.design.kind: view for view in self.views}
-            number = 2 if len(kinds) == 1 else 1
-            parts = [(view, design) for view in kinds.values() for design in view.response.design.smallest()[:number]]
-            if len(parts) != 2:
-                return None
-            parts.sort(key=lambda part: part[1].points)
-        responses = [type(view.response)(design, epsilon, word_bits=word_bits) for view, design in parts]
-        if smallest:
-            cells, share = (2, 4), 1 << (SHARE_BITS - 1)
-            return self._smallest(
-                tuple(View(each, share, response) for each, response in zip(cells, responses, strict=True))
-            )
-        views = zip(self.views, responses, strict=True)
-        return replace(self, views=tuple(replace(view, response=response) for view, response in views))
+        responses = self._narrowed_responses(epsilon, word_bits, smallest)
+        if not smallest:
+            views = zip(self.views, responses, strict=True)
+            return replace(self, views=tuple(replace(view, response=response) for view, response in views))
+        if len(responses) != 2:
+            return None
+        few, many = sorted(responses, key=lambda response: response.points)
+        share = 1 << (SHARE_BITS - 1)
+        return self._smallest((View(2, share, few), View(4, share, many)))
 
     @abstractmethod
     def _smallest(self, views: tuple[View, ...]) -> Self:
@@ -174,12 +167,12 @@ class ViewsProtocol(JointMessages):
         return float(self.shares @ [view.response.design.reading_work for view in self.views])
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
-        """Simulate every view separately."""
+        """Every view by its own route; the route stated is that of the first."""
         costs = [view.response.design.point_counts_cost(reports, view.cells) for view in self.views]
         known = [cost for cost in costs if cost is not None]
-        return (
-            DecodingCost(sum(cost.operations for cost in known), known[0].route) if len(known) == len(costs) else None
-        )
+        if len(known) < len(costs):
+            return None
+        return DecodingCost(sum(cost.operations for cost in known), known[0].route)
 
     def flat_points(self, channel: int) -> Floats:
         """All cells are equally frequent."""

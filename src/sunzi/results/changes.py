@@ -18,7 +18,7 @@ from sunzi.numerics import intervals
 from sunzi.numerics.checks import whole_number
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import data_frame, labels_column
-from sunzi.results.uncertainty import Target
+from sunzi.results.uncertainty import Target, check_target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -286,8 +286,7 @@ def difference(before: Estimate, after: Estimate, target: Target = "population")
             f"the estimates have different domains, {before.domain.size} and {after.domain.size} values; "
             "regroup both to the same groups first"
         )
-    if target not in get_args(Target):
-        raise ParameterError(f"target must be reporters or population, got {target!r}")
+    check_target(target)
     return Difference(before, after, target)
 
 

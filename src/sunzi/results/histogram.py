@@ -121,9 +121,9 @@ def read_only(values: Floats) -> Floats:
     return values
 
 
-def largest(frequencies: Floats, number: int) -> NDArray[np.intp]:
-    """The indices of the largest frequencies, the largest first."""
-    return np.argsort(-frequencies, kind="stable")[: whole_number("number", number, 0)]
+def largest(values: Floats, number: int) -> NDArray[np.intp]:
+    """The indices of the largest values, the largest first."""
+    return np.argsort(-values, kind="stable")[: whole_number("number", number, 0)]
 
 
 def labels_column(domain: Domain) -> list[str] | Integers:

@@ -19,9 +19,9 @@ from sunzi.domains.labels import Domain
 from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.formatting import counted
 from sunzi.numerics import intervals, series
-from sunzi.numerics.checks import real_number, shown, whole_number
+from sunzi.numerics.checks import real_number, shown
 from sunzi.results.estimate import Estimate
-from sunzi.results.histogram import data_frame
+from sunzi.results.histogram import data_frame, largest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -231,11 +231,11 @@ class Trend:
     def top(self, number: int = 10) -> list[TrendRow]:
         """The ``number`` values with the clearest changes, by the size of the change in standard errors."""
         scores = np.abs(self._changes.changes) / self._changes.standard_errors
-        return self.rows(np.argsort(-scores, kind="stable")[: whole_number("number", number, 0)].tolist())
+        return self.rows(largest(scores, number).tolist())
 
     def most_frequent(self, number: int = 10) -> list[int]:
         """The indices of the values that are most frequent in the newest epochs, by their smoothed series."""
-        return np.argsort(-self._levels, kind="stable")[: whole_number("number", number, 0)].tolist()
+        return largest(self._levels, number).tolist()
 
     @cached_property
     def _levels(self) -> Floats:

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Integers
 from sunzi.errors import MissingExtraError, ParameterError, ReportError, SunziError
+from sunzi.numerics.bits import SPLITMIX_STEP, mix_bits
 
 _WORD = 8
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], dtype=np.uint64)
 _HASHED_BYTES = 1 << 10
-_FACTOR = 0x9E3779B97F4A7C15
 _VIEWED = {"binary_view": "large_binary", "string_view": "large_string"}
-_MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def find_pyarrow() -> Any:
@@ -109,15 +108,8 @@ class Cells:
         hashes = mix_bits(self.lengths.astype(np.uint64))
         for offset in range(0, min(int(self.lengths.max(initial=0)), _HASHED_BYTES), _WORD):
             rows = np.flatnonzero(self.lengths > offset)
-            hashes[rows] = mix_bits((hashes[rows] + np.uint64(_FACTOR)) ^ self.words(rows, offset))
+            hashes[rows] = mix_bits((hashes[rows] + SPLITMIX_STEP) ^ self.words(rows, offset))
         return hashes
-
-
-def mix_bits(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64: a bijection of 64-bit numbers in which every bit depends on all others."""
-    for shift, factor in _MIXERS:
-        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
-    return numbers ^ (numbers >> np.uint64(31))
 
 
 def plain(column: Any) -> Any:

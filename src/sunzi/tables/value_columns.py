@@ -104,24 +104,19 @@ def has_columns(path: str | Path) -> bool:
     return format_of(Path(path).name, SUFFIXES) not in (None, ".txt")
 
 
-class _CountingStream(io.RawIOBase):
-    """Passes bytes on, counting them and the quotation marks among them."""
+class _CountingStream(GzipStream):
+    """Counts the quotation marks among the bytes that it passes on."""
 
     def __init__(self, stream: BinaryIO | io.RawIOBase) -> None:
-        self._source, self._stream = stream, GzipStream(stream)
-        self.count = self.quotes = 0
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
+        super().__init__(stream)
+        self._source = stream
+        self.quotes = 0
 
     def readinto(self, buffer: Any) -> int:
         """Read the next bytes."""
-        data = self._stream.read(len(buffer)) or b""
-        buffer[: len(data)] = data
-        self.count += len(data)
-        self.quotes += data.count(b'"')
-        return len(data)
+        number = super().readinto(buffer)
+        self.quotes += bytes(buffer[:number]).count(b'"')
+        return number
 
     def fraction(self, size: int | None) -> float | None:
         """The fraction of the file's ``size`` bytes, compressed or not, that was read."""
