@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -47,7 +47,6 @@ class TreeUncertainty:
     plausible: Floats
     """The histogram at which variances are computed: the estimate, since they are linear in it up to a square."""
     reports: int
-    _prefix_errors: dict[Target, Floats] = field(default_factory=dict, init=False)
 
     @cached_property
     def cumulative(self) -> Floats:
