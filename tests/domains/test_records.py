@@ -62,6 +62,15 @@ def test_missing_attributes_are_declared_or_refused(records):
         records.index({"crashed": "no"})
 
 
+def test_a_record_that_must_be_in_the_domain_gets_no_other(records):
+    assert records.exact_index({"country": "DE", "crashed": "?"}) == 2
+    assert records.locate([{"country": "FR", "crashed": "no"}, {"country": "FR", "crashed": "maybe"}]).tolist() == [3, -1]
+    with pytest.raises(DomainError, match="attribute 'crashed': label 'maybe' is not in the domain"):
+        records.exact_index({"country": "DE", "crashed": "maybe"})
+    with pytest.raises(DomainError, match="attribute 'crashed': a value is missing"):
+        records.exact_index({"country": "DE"})
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

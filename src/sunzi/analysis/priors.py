@@ -23,6 +23,7 @@ from sunzi.domains.labels import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan
 from sunzi.planning.populations import Population
+from sunzi.results.queries import parse_value
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel
 
@@ -130,7 +131,7 @@ def _read_weights(domain: Domain, path: Path, values: Sequence[int]) -> Floats:
         try:
             label, weight = row
             amount = float(weight)
-            index = domain.exact_index(int(label) if domain.is_indices else label)
+            index = domain.exact_index(int(label) if domain.is_indices else parse_value(domain, label))
         except DomainError:
             raise ParameterError(f"{path}, line {number}: {row[0]!r} is not a value of the plan") from None
         except ValueError:
