@@ -185,6 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
     if is_mean(estimate) and not arguments.output:
+        _check_mean(arguments)
         arguments.mean = True
         deliver(arguments, answers_result(arguments, estimate))
         return 0
@@ -231,6 +232,17 @@ def _check(arguments: argparse.Namespace) -> None:
         check_order("estimate", given[0], given[1:])
     for path in arguments.output or [None]:
         check_paths(given, path, force=arguments.force)
+
+
+def _check_mean(arguments: argparse.Namespace) -> None:
+    """Refuse options of histograms where the mean of a number is printed instead of one."""
+    for name in ("top", "postprocess", "publish_delta"):
+        if getattr(arguments, name) is not None:
+            option = name.replace("_", "-")
+            raise ParameterError(
+                f"--{option} is for histograms, and the result of this plan is a mean; omit it, or write a page: "
+                "-o mean.html"
+            )
 
 
 def _check_publication(arguments: argparse.Namespace) -> None:
