@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import EstimateError, ParameterError, SunziError
+from sunzi.errors import DomainError, EstimateError, ParameterError, SunziError
 from sunzi.results.uncertainty import QueryUncertainty
 
 SIZES = {"a": 2, "b": 3, "c": 4}
@@ -230,6 +230,11 @@ def test_by_default_it_is_the_table_asked_about_most_often(plan, tally):
     assert plan.estimate(tally).attributes == tuple(names[number] for number in max(shares, key=shares.get))
     joint = sunzi.make_tables(ATTRIBUTES, [("a", "b", "c")], epsilon=2)
     assert joint.estimate(joint.simulate(records(100), seed=1)).attributes == ("a", "b", "c")
+
+
+def test_a_margin_takes_names_not_a_list(plan, tally):
+    with pytest.raises(DomainError, match="there is no attribute"):
+        plan.estimate(tally, table=("a", "b")).margin(["a", "b"])
 
 
 def test_unknown_tables_are_refused(plan, tally):

@@ -13,7 +13,7 @@ from sunzi.cli.numbers import parse_integer
 from sunzi.cli.record_plans import check_other_options, deliver_plan, planned_users
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
+from sunzi.formatting import bits_in_words, counted, percent_of_three_digits, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -94,7 +94,7 @@ def _alphabet(text: str) -> str | Iterable[str]:
 
 
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
-    say(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
+    say_wrapped(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
     say()
     cells = [[length_in_words(row["tokens"]), *(share_in_words(row[column]) for column in _COLUMNS)] for row in rows]
     print_table(["a text", *(f"{recall:.0%}".replace("%", " %") for recall in _RECALLS)], cells)
@@ -104,8 +104,7 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
         "assumed to have a million candidates."
     )
     say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
-    bits = f"{plan.report_bits:g} {'bit' if plan.report_bits == 1 else 'bits'}"
-    say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
+    say_wrapped(f"A report takes {bits_in_words(plan.report_bits)} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
 
 

@@ -296,7 +296,7 @@ class TableEstimate(Estimate):
         of_plan = self.plan.domain if self.plan is not None else None
         if isinstance(of_plan, RecordDomain) and isinstance(names, (str, list, tuple)):
             for name in [names] if isinstance(names, str) else names:
-                if name in of_plan.attributes and name not in self.attributes:
+                if isinstance(name, str) and name in of_plan.attributes and name not in self.attributes:
                     raise ParameterError(
                         f"attribute {name!r} is not in this table of {' × '.join(self.attributes)}; name the table to "
                         f"estimate: table=[{name!r}, …] in Python, --table {name},… on the command line"
