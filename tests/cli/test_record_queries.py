@@ -121,7 +121,7 @@ def test_a_smoothed_column_is_beside_the_estimates(ask):
     assert code == 0
     assert min(shares) >= 0
     assert sum(shares) == pytest.approx(1)
-    code, _, said = ask("number", "--postprocess", "smooth", "-o", "x.csv")
+    code, _, said = ask("number", "--postprocess", "smooth", "-o", "x.html")
     assert code != 0
     assert "smooth" in said
 
@@ -190,6 +190,15 @@ def test_clamped_numbers_and_missing_attributes_are_counted(folder, capsys, tmp_
     assert "outside the range are reported as its nearest end" in capsys.readouterr().err
     main(["privatize", str(folder / "tables.json"), str(folder / "table.csv"), "-o", str(tmp_path / "s")])
     assert "crashed: of 4,000 rows, 0 unknown and" in capsys.readouterr().err
+
+
+def test_files_of_a_number_hold_its_mean_and_pages_its_points(ask, tmp_path):
+    assert ask("number", "-o", str(tmp_path / "mean.csv"))[0] == 0
+    printed = ask("number", "--format", "csv")[1]
+    assert (tmp_path / "mean.csv").read_text() == printed
+    assert list(rows(printed)) == ["mean"]
+    assert ask("number", "-o", str(tmp_path / "mean.html"), "--publish-delta", "1e-8", "--honest", "1")[0] == 0
+    assert "times as likely" in (tmp_path / "mean.html").read_text()
 
 
 def test_json_lines_hold_any_numbers(folder, tmp_path, capsys):

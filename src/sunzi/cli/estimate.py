@@ -41,8 +41,10 @@ from sunzi.cli.queries import (
 from sunzi.cli.record_queries import (
     add_record_queries,
     answers_result,
+    ask_for_mean,
     check_record_queries,
     has_record_queries,
+    has_tables_only,
     is_mean,
     table_names,
     wide_bins,
@@ -184,9 +186,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_answers(arguments)
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
-    if is_mean(estimate) and not arguments.output:
-        _check_mean(arguments)
-        arguments.mean = True
+    if is_mean(estimate) and has_tables_only(arguments):
+        ask_for_mean(arguments)
         deliver(arguments, answers_result(arguments, estimate))
         return 0
     method = arguments.postprocess
@@ -232,17 +233,6 @@ def _check(arguments: argparse.Namespace) -> None:
         check_order("estimate", given[0], given[1:])
     for path in arguments.output or [None]:
         check_paths(given, path, force=arguments.force)
-
-
-def _check_mean(arguments: argparse.Namespace) -> None:
-    """Refuse options of histograms where the mean of a number is printed instead of one."""
-    for name in ("top", "postprocess", "publish_delta"):
-        if getattr(arguments, name) is not None:
-            option = name.replace("_", "-")
-            raise ParameterError(
-                f"--{option} is for histograms, and the result of this plan is a mean; omit it, or write a page: "
-                "-o mean.html"
-            )
 
 
 def _check_publication(arguments: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from sunzi.cli.files import STANDARD, TABLES
 from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result
 from sunzi.cli.terminal import print_table, say, say_wrapped
@@ -118,6 +119,23 @@ def is_mean(estimate: Estimate) -> bool:
     from sunzi.results.means import MeanEstimate
 
     return isinstance(estimate, MeanEstimate)
+
+
+def has_tables_only(arguments: argparse.Namespace) -> bool:
+    """Whether the outputs are tables or data, and none is a picture or a page."""
+    return all(path == STANDARD or path.endswith(TABLES) for path in arguments.output)
+
+
+def ask_for_mean(arguments: argparse.Namespace) -> None:
+    """Ask for the mean instead of a histogram; options of histograms are refused."""
+    for name in ("top", "postprocess", "publish_delta"):
+        if getattr(arguments, name) is not None:
+            option = name.replace("_", "-")
+            raise ParameterError(
+                f"--{option} is for histograms, and the result of this plan is a mean; omit it, or write a page: "
+                "-o mean.html"
+            )
+    arguments.mean = True
 
 
 def wide_bins(estimate: Estimate) -> Estimate | None:
