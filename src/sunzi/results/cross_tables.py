@@ -157,9 +157,17 @@ class TableUncertainty:
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals of every cell; normal ones on request."""
+        near = self._nearest
+        variances, slopes = near.variances(target), near._of_cells[1]
         return sum_intervals(
-            self.frequencies, self.variances(target), self._of_cells[1], self.reports, confidence, target, method
+            self.frequencies, near.frequencies, variances, slopes, self.reports, confidence, target, method
         )
+
+    @cached_property
+    def _nearest(self) -> TableUncertainty:
+        """The errors at the nearest histograms: estimates of few reports lie far beyond 0 and 1."""
+        plausible = {view: simplex.project(table) for view, table in self.plausible.items()}
+        return replace(self, plausible=plausible, frequencies=simplex.project(self.frequencies))
 
 
 def _over(values: Floats, part: Attributes, wanted: Attributes, sizes: Sequence[int]) -> Floats:

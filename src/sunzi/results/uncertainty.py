@@ -213,13 +213,15 @@ class QueryUncertainty:
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals for sums of values, normal ones for other queries."""
         errors = self._errors
+        variances, slopes = self.variances(target), errors.slopes()
         return sum_intervals(
-            self.values, self.variances(target), errors.slopes(), errors.reports, confidence, target, method
+            self.values, self.values, variances, slopes, errors.reports, confidence, target, method
         )
 
 
 def sum_intervals(
     values: Floats,
+    plausible: Floats,
     variances: Floats,
     slopes: Floats,
     reports: int,
@@ -231,7 +233,8 @@ def sum_intervals(
 
     Parameters
     ----------
-    values, variances: of every sum.
+    values: of every sum.
+    plausible, variances: the values that each variance is computed at, and these variances.
     slopes: how fast the variance about a population grows with the sum.
     reports: the number of reports.
     confidence, target, method: as in :meth:`Uncertainty.interval`.
@@ -244,5 +247,5 @@ def sum_intervals(
     is_sum, sampling = slopes != 0, 1 / reports
     square = is_sum * (sampling if target == "population" else 0.0)
     slopes = slopes - is_sum * (0.0 if target == "population" else sampling)
-    base = variances - slopes * values + square * values**2
+    base = variances - slopes * plausible + square * plausible**2
     return intervals.score_of(values, base, slopes, square, quantile)
