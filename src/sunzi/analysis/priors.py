@@ -23,9 +23,9 @@ from sunzi.domains.labels import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan
 from sunzi.planning.populations import Population
-from sunzi.results.queries import parse_value
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel
+from sunzi.results.queries import parse_value
 
 MOST_VALUES = 1 << 24
 

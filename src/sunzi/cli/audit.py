@@ -84,7 +84,8 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
     except ParameterError as error:
         raise ParameterError(f"--pair: {error}") from None
     if first == second:
-        raise ParameterError(f"--pair must be two different values; {words[0]!r} and {words[1]!r} are the same to this plan")
+        given = " and ".join(map(repr, words))
+        raise ParameterError(f"--pair must be two different values; {given} are the same to this plan")
     return first, second
 
 

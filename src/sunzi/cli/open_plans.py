@@ -104,7 +104,8 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
         "assumed to have a million candidates."
     )
     say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
-    say_wrapped(f"A report takes {bits_in_words(plan.report_bits)} and spends the whole epsilon on one question.", "dim")
+    bits = bits_in_words(plan.report_bits)
+    say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
 
 

@@ -273,14 +273,16 @@ def _rows(plan: Plan, users: int, wanted: Sequence[Sequence[str]] | None) -> lis
 
 
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
-    say_wrapped(f"{plan.protocol.values_in_words(plan.domain)}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
+    values = plan.protocol.values_in_words(plan.domain)
+    say_wrapped(f"{values}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
     say()
     columns = {"standard_error": "standard error", "from_one_histogram": "from one histogram of all"}
     shown = [name for name in columns if rows[0][name] is not None]
     cells = [[row["question"], *(f"± {percent_of_three_digits(row[name])}" for name in shown)] for row in rows]
     print_table(["question", *(columns[name] for name in shown)], cells)
     say()
-    say_wrapped(f"A report takes {bits_in_words(plan.report_bits)} and spends the whole epsilon on one question.", "dim")
+    bits = bits_in_words(plan.report_bits)
+    say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
     success = plan.attacker_in_words()
     say_wrapped(f"{success[0].upper()}{success[1:]}.")

@@ -145,7 +145,7 @@ class PrefixViews(ViewsProtocol):
         """None: texts are estimated one by one."""
         return None
 
-    def targets(self, number: int) -> list[int]:
+    def targets(self, number: int) -> list[int]:  # noqa: ARG002 - refused
         """There is no list of values to choose from."""
         raise ParameterError(f"{self.name} has no list of values to choose targets for fake clients from")
 

@@ -42,8 +42,8 @@ class QueryResult:
 
 
 def parse_value(domain: Domain, text: str) -> object:
-    """An index where values are indices, and a record from JSON; else the text, which the domain reads as a label, number
-    or date.
+    """An index where values are indices, or a record from JSON; else the text, which the domain reads as a label,
+    number or date.
 
     >>> import sunzi
     >>> parse_value(sunzi.Domain(5), "3"), parse_value(sunzi.Domain(["1", "3"]), "3")

@@ -214,9 +214,7 @@ class QueryUncertainty:
         """Score intervals for sums of values, normal ones for other queries."""
         errors = self._errors
         variances, slopes = self.variances(target), errors.slopes()
-        return sum_intervals(
-            self.values, self.values, variances, slopes, errors.reports, confidence, target, method
-        )
+        return sum_intervals(self.values, self.values, variances, slopes, errors.reports, confidence, target, method)
 
 
 def sum_intervals(

@@ -153,9 +153,7 @@ def csv_column(
     return Column(names[positions[0]], pieces, lambda: counting.fraction(size))
 
 
-def _json_column(
-    stream: io.RawIOBase, size: int, column: str | None, public: Sequence[str], numbers: bool
-) -> Column:
+def _json_column(stream: io.RawIOBase, size: int, column: str | None, public: Sequence[str], numbers: bool) -> Column:
     """The values under one key of JSON Lines; an absent key is a missing value."""
     counting, buffered = _opened(stream)
     records = read_json_lines(buffered)
@@ -239,7 +237,8 @@ def _whole_rows(reader: Iterator[list[str]], width: int) -> Iterator[list[str]]:
         number += 1
         fields = row or [""]
         if len(fields) != width:
-            raise ParameterError(f"row {number} has {counted(len(fields), 'field')}, the line of column names has {width}")
+            found = counted(len(fields), "field")
+            raise ParameterError(f"row {number} has {found}, the line of column names has {width}")
         yield fields
 
 
