@@ -201,6 +201,15 @@ def test_files_of_a_number_hold_its_mean_and_pages_its_points(ask, tmp_path):
     assert "times as likely" in (tmp_path / "mean.html").read_text()
 
 
+def test_labels_send_nothing_to_the_terminal(shown, tmp_path):
+    plan = sunzi.make_tables({"a": ["\x1b[2J", "x"], "b": ["\u202eu", "v"]}, [("a", "b")], 4)
+    plan.save(tmp_path / "plan.json")
+    plan.simulate([{"a": "x", "b": "v"}] * 500, seed=1).save(tmp_path / "tally")
+    text = shown("estimate", str(tmp_path / "plan.json"), str(tmp_path / "tally"), "--given", "b")
+    assert "a=\\x1b[2J among b=\\u202eu" in text
+    assert "\u202e" not in text
+
+
 def test_json_lines_hold_any_numbers(folder, tmp_path, capsys):
     (tmp_path / "loads.jsonl").write_text('{"load": 99.5}\n{"load": 7}\n{"load": "1e2"}\n{"load": 1e400}\n')
     words = [str(tmp_path / "loads.jsonl"), "-o", str(tmp_path / "r")]

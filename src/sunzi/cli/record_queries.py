@@ -13,7 +13,7 @@ from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, decimals_for, percent
+from sunzi.formatting import counted, decimals_for, percent, printable
 
 if TYPE_CHECKING:
     from sunzi.results.estimate import Estimate
@@ -151,14 +151,14 @@ def wide_bins(estimate: Estimate) -> Estimate | None:
 def _cells(answer: Answer, decimals: int) -> list[str]:
     from sunzi.domains.ranges import shown_number
 
-    low, high = answer.low, answer.high
+    question, low, high = printable(answer.question), answer.low, answer.high
     if low is None or high is None:
-        return [answer.question, f"{answer.value:.4g}", ""]
+        return [question, f"{answer.value:.4g}", ""]
     if answer.is_share:
         ends = [percent(end, decimals) if isfinite(end) else "?" for end in (low, high)]
-        return [answer.question, percent(answer.value, decimals), " to ".join(ends)]
+        return [question, percent(answer.value, decimals), " to ".join(ends)]
     value, first, last = (shown_number(number, answer.unit) for number in (answer.value, low, high))
-    return [answer.question, value, f"{first.removesuffix(f' {answer.unit}')} to {last}"]
+    return [question, value, f"{first.removesuffix(f' {answer.unit}')} to {last}"]
 
 
 def _print(answers: Sequence[Answer], confidence: float, reports: int) -> None:
