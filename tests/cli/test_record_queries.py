@@ -168,6 +168,8 @@ def test_dates_are_dates_and_ranges_within_bins_are_explained(shown, tmp_path):
         ("number", ["--publish-delta", "1e-8", "--honest", "1"], "--publish-delta is for histograms"),
         ("ordered", ["--range", "300"], "LOW:HIGH"),
         ("ordered", ["--quantile", "2"], "between 0 and 1"),
+        ("ordered", ["--quantile", ""], "--quantile must be a number"),
+        ("tables", ["--given", ""], "expected texts with commas between them, got none"),
         ("ordered", ["--mean", "--top", "3"], "--top is for histograms"),
         ("ordered", ["--share", "a=b"], "--share needs --given"),
         ("ordered", ["--independence"], "independence needs a plan of tables"),

@@ -65,7 +65,7 @@ def questions(arguments: argparse.Namespace) -> Questions:
     """The questions in the options."""
     from sunzi.results.record_answers import Questions
 
-    quantiles = parse_numbers(arguments.quantile, "--quantile") if arguments.quantile else ()
+    quantiles = () if arguments.quantile is None else parse_numbers(arguments.quantile, "--quantile")
     return Questions(
         arguments.ranges,
         [float(probability) for probability in quantiles],
