@@ -157,7 +157,7 @@ def _cells(answer: Answer, decimals: int) -> list[str]:
     if answer.is_share:
         ends = [percent(end, decimals) if isfinite(end) else "?" for end in (low, high)]
         return [question, percent(answer.value, decimals), " to ".join(ends)]
-    value, first, last = (shown_number(number, answer.unit) for number in (answer.value, low, high))
+    value, first, last = (shown_number(number, answer.unit, high - low) for number in (answer.value, low, high))
     return [question, value, f"{first.removesuffix(f' {answer.unit}')} to {last}"]
 
 
