@@ -5,6 +5,7 @@ from fractions import Fraction
 import sunzi
 from sunzi.formatting import (
     attacker_success,
+    bits_in_words,
     byte_size,
     counted,
     decimals_for,
@@ -38,6 +39,7 @@ def test_percentages_and_prefixes():
 
 
 def test_counts_sizes_and_percentages():
+    assert [bits_in_words(bits) for bits in (1.0, 4.75, 12)] == ["1 bit", "4.75 bits", "12 bits"]
     assert counted(1, "report") == "1 report"
     assert counted(2_000, "report") == "2,000 reports"
     assert byte_size(357) == "357 bytes"

@@ -15,6 +15,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def bits_in_words(bits: float) -> str:
+    """``1 bit``, ``4.75 bits``."""
+    return f"{bits:g} bit" if bits == 1 else f"{bits:g} bits"
+
+
 def byte_size(size: int) -> str:
     """``357 bytes``, ``75,104 bytes (75.1 kB)``."""
     exact = counted(size, "byte")

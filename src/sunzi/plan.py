@@ -16,7 +16,7 @@ from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.display.markup import facts_table, for_notebook
 from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError, PlanError, TallyError, UnknownProtocolError
-from sunzi.formatting import attacker_success, percent, privacy_bound
+from sunzi.formatting import attacker_success, bits_in_words, percent, privacy_bound
 from sunzi.groups import DeclaredGroups, declare_groups, groups_in_words
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
@@ -328,13 +328,13 @@ class Plan:
 
     def __repr__(self) -> str:
         """The terms in one line."""
-        bits = f"{self.report_bits:g} bits per report"
+        bits = f"{bits_in_words(self.report_bits)} per report"
         terms = f"{self.protocol.name}, {self.domain.size_in_words}, epsilon {self.epsilon}, {bits}"
         return f"Plan({terms}, {self.fingerprint[:16]}…)"
 
     def facts(self) -> list[tuple[str, str]]:
         """The terms and what follows from them, as pairs of a name and a text: privacy, report size, error and more."""
-        bits = f"{self.report_bits:g} {'bit' if self.report_bits == 1 else 'bits'}"
+        bits = bits_in_words(self.report_bits)
         if self.max_report_bits != self.report_bits:
             bits += f" on average, at most {self.max_report_bits:,}"
         errors = [f"± {percent(self.expected_mse(users) ** 0.5)} with {users:,} users" for users in _USERS]

@@ -80,6 +80,12 @@ def test_wrong_priors_are_refused(prior):
         Prior.of(sunzi.Domain(2), prior)
 
 
+def test_priors_of_tables_name_records(tmp_path):
+    domain, path = sunzi.RecordDomain({"a": ["x", "y"], "b": ["u", "v"]}), tmp_path / "prior.csv"
+    path.write_text('"{""a"": ""x"", ""b"": ""v""}",3\n"{""a"": ""y"", ""b"": ""u""}",1\n')
+    assert Prior.of(domain, str(path)).chances.tolist() == [0, 0.75, 0.25, 0]
+
+
 def test_priors_of_numbers_name_points(tmp_path):
     plan = sunzi.make_number(0, 100, 4)
     values, path = plan.protocol.attacked_values, tmp_path / "prior.csv"

@@ -120,7 +120,17 @@ def test_pairs_of_numbers_and_of_records(tmp_path, capsys, complaint):
     assert main(["audit", str(path), *quick, "--pair", '{"a": "x", "b": "v"}', '{"a": "y", "b": "u"}']) == 0
     assert json.loads(capsys.readouterr().out)["pair"] == [1, 2]
     assert main(["audit", str(path), *quick, "--pair", "{a}", "y"]) == 2
-    assert "--pair: a record must be JSON, got '{a}'" in complaint()
+    assert '--pair: a record must be JSON, such as {"a": "x", "b": "u"}; got \'{a}\'' in complaint()
+
+
+def test_values_that_cannot_be_a_pair(tmp_path, complaint):
+    path = tmp_path / "plan.json"
+    sunzi.make_ordered(0, 100, 4, 4).save(path)
+    assert main(["audit", str(path), "--pair", "1", "24"]) == 2
+    assert "--pair must be two different values; '1' and '24' are the same to this plan" in complaint()
+    sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", 3), 4, cells=1000).save(path)
+    assert main(["audit", str(path), "--pair", "yes", "no"]) == 2
+    assert "prefixes defines no channels, so it cannot be analysed" in complaint()
 
 
 def test_a_pair_of_an_unknown_label_is_an_error_also_with_other(collection, complaint):

@@ -41,6 +41,8 @@ def test_the_least_batch_for_a_target(collection, shown, capsys):
     text = shown("batch", plan, *words, "--users", "1e5")
     assert f"target           central epsilon 2 needs {least:,} reports in each batch" in text
     assert "at least 100,000 reports in each batch" in text
+    text = shown("batch", plan, "--delta", "1e-8", "--target", "32")
+    assert "target           central epsilon 32 needs 1 report in each batch" in text
 
 
 def test_a_large_delta_is_noted(collection, capsys):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from contextlib import closing
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sunzi
+from sunzi.cli.main import main
 from sunzi.collector import Collector, open_store, serve
 from sunzi.collector.collector import LiveEpoch
 
@@ -102,6 +104,24 @@ def test_means_per_group(collection, capsys, tmp_path):
     assert collection.run("estimate", "number.json", str(tmp_path / "means"), "--format", "csv") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert {row["group"]: round(float(row["value"]), -1) for row in rows} == {"arm=20": 20, "arm=80": 80}
+    assert collection.run("estimate", "number.json", str(tmp_path / "means"), "--top", "2") == 2
+    assert "--top is for histograms, and the result of this plan is a mean" in capsys.readouterr().err
+
+
+def test_ranges_per_group_are_bins_in_their_order(shown, tmp_path):
+    plan = sunzi.make_ordered(0, 64, 64, 4)
+    plan.save(tmp_path / "plan.json")
+    (tmp_path / "groups").mkdir()
+    tallies = {(name,): plan.simulate([value] * 500, seed=1) for name, value in (("a", 50), ("b", 10))}
+    sunzi.tables.save_groups(tmp_path / "groups", ["arm"], tallies)
+    words = ["estimate", str(tmp_path / "plan.json"), str(tmp_path / "groups")]
+    text = shown(*words)
+    assert re.findall("([0-9]+) to [0-9]+  ", text) == [str(low) for low in range(0, 64, 8)] * 2
+    assert "8 of 8 bins, in their order." in text
+    assert main([*words, "-o", str(tmp_path / "page.html"), "-o", str(tmp_path / "bars.png"), "--top", "8"]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "All 8 bins" in page
+    assert page.index(">0 to 8<") < page.index(">8 to 16<") < page.index(">56 to 64<")
 
 
 def test_every_output(estimate, collection, capsys):

@@ -65,6 +65,12 @@ def test_on_a_terminal_it_says_what_is_asked(shown):
     assert "A report takes 1 bit and" in shown("plan", "--number", "0:1", "--epsilon", "1")
 
 
+def test_long_descriptions_are_wrapped(capsys):
+    words = ["--clamp", "--unit", "seconds", "--epsilon", "1", "--users", "123456789", "--format", "table"]
+    assert main(["plan", "--number", "0:86400", *words]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -121,7 +121,7 @@ def test_a_smoothed_column_is_beside_the_estimates(ask):
     assert code == 0
     assert min(shares) >= 0
     assert sum(shares) == pytest.approx(1)
-    code, _, said = ask("number", "--postprocess", "smooth", "-o", "x.csv")
+    code, _, said = ask("number", "--postprocess", "smooth", "-o", "x.html")
     assert code != 0
     assert "smooth" in said
 
@@ -159,9 +159,17 @@ def test_dates_are_dates_and_ranges_within_bins_are_explained(shown, tmp_path):
         ("ordered", ["--table", "version"], "only plans of tables have tables"),
         ("ordered", ["--mean", "--sum", "1,100"], "--sum and other questions"),
         ("tables", ["--sum", "version 1"], """such as '[{"version": "1", "crashed": "no"}]'"""),
+        ("tables", ["--sum", '[{"version": "1"}]'], "attribute 'crashed': a value is missing"),
+        ("tables", ["--sum", '[{"version": "1", "crashed": "maybe"}]'], "'maybe' is not in the domain"),
         ("tables", ["--postprocess", "smooth"], "or for ordered plans smooth"),
+        ("ordered", ["--postprocess", "constrained"], 'use "clip", "simplex" or "significant"'),
+        ("number", ["--postprocess", "clip"], "--postprocess is for histograms"),
+        ("number", ["--top", "3"], "--top is for histograms, and the result of this plan is a mean"),
+        ("number", ["--publish-delta", "1e-8", "--honest", "1"], "--publish-delta is for histograms"),
         ("ordered", ["--range", "300"], "LOW:HIGH"),
         ("ordered", ["--quantile", "2"], "between 0 and 1"),
+        ("ordered", ["--quantile", ""], "--quantile must be a number"),
+        ("tables", ["--given", ""], "expected texts with commas between them, got none"),
         ("ordered", ["--mean", "--top", "3"], "--top is for histograms"),
         ("ordered", ["--share", "a=b"], "--share needs --given"),
         ("ordered", ["--independence"], "independence needs a plan of tables"),
@@ -184,6 +192,34 @@ def test_clamped_numbers_and_missing_attributes_are_counted(folder, capsys, tmp_
     assert "outside the range are reported as its nearest end" in capsys.readouterr().err
     main(["privatize", str(folder / "tables.json"), str(folder / "table.csv"), "-o", str(tmp_path / "s")])
     assert "crashed: of 4,000 rows, 0 unknown and" in capsys.readouterr().err
+
+
+def test_files_of_a_number_hold_its_mean_and_pages_its_points(ask, tmp_path):
+    assert ask("number", "-o", str(tmp_path / "mean.csv"))[0] == 0
+    printed = ask("number", "--format", "csv")[1]
+    assert (tmp_path / "mean.csv").read_text() == printed
+    assert list(rows(printed)) == ["mean"]
+    assert ask("number", "-o", str(tmp_path / "mean.html"), "--publish-delta", "1e-8", "--honest", "1")[0] == 0
+    assert "times as likely" in (tmp_path / "mean.html").read_text()
+
+
+def test_labels_send_nothing_to_the_terminal(shown, tmp_path):
+    plan = sunzi.make_tables({"a": ["\x1b[2J", "x"], "b": ["\u202eu", "v"]}, [("a", "b")], 4)
+    plan.save(tmp_path / "plan.json")
+    plan.simulate([{"a": "x", "b": "v"}] * 500, seed=1).save(tmp_path / "tally")
+    text = shown("estimate", str(tmp_path / "plan.json"), str(tmp_path / "tally"), "--given", "b")
+    assert "a=\\x1b[2J among b=\\u202eu" in text
+    assert "\u202e" not in text
+
+
+def test_json_lines_hold_any_numbers(folder, tmp_path, capsys):
+    (tmp_path / "loads.jsonl").write_text('{"load": 99.5}\n{"load": 7}\n{"load": "1e2"}\n{"load": 1e400}\n')
+    words = [str(tmp_path / "loads.jsonl"), "-o", str(tmp_path / "r")]
+    assert main(["privatize", str(folder / "number.json"), *words]) == 0
+    assert capsys.readouterr().err.startswith("sunzi: note: 1 of 4 rows outside the range")
+    (tmp_path / "loads.jsonl").write_text('{"load": NaN}\n')
+    assert main(["privatize", str(folder / "ordered.json"), *words, "--force"]) == 2
+    assert "line 1: 'load' must be text or a number, got NaN" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from serving import serving
 
 import sunzi
 from sunzi.cli.main import main
+from sunzi.collector import Settings, serve
 from sunzi.collector.sqlite import SqliteStore
 
 
@@ -41,6 +42,13 @@ def test_simulated_users_with_single_use_tokens(plan, tmp_path, capsys):
     assert store.epochs()[0].reports == 25
     assert store.group_reports(store.epochs()[0].key) == {"country=DE": 25}
     store.close()
+
+
+def test_texts_without_a_list_are_not_drawn(tmp_path, capsys):
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", 3), 4, cells=1000)
+    with serve({"words": plan}, store=tmp_path / "s.db", settings=Settings(port=0)) as collector:
+        assert main(["simulate", "--send", collector.url]) == 2
+    assert "the values of words are texts without a list, so none can be drawn" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

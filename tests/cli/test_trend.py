@@ -123,7 +123,7 @@ def test_groups_make_different_domains_comparable(store, complaint, capsys):
     [
         (["plan.json", "1.tally"], "at least two tallies, oldest first, or --from"),
         ([], "at least two tallies"),
-        (["plan.json", "1.tally", "2.tally", "--dates", "2026-01-05"], "--dates has 1 dates for 2 tally files"),
+        (["plan.json", "1.tally", "2.tally", "--dates", "2026-01-05"], "--dates has 1 date for 2 tally files"),
         (["plan.json", "1.tally", "2.tally", "--dates", "Monday,Tuesday"], "--dates must be dates such as 2026-01-05"),
         (["plan.json", "1.tally", "2.tally", "--dates", "2026-01-05,2026-01-04"], "dates must increase"),
         (["plan.json", "1.tally", "1.tally"], "given twice"),
@@ -172,3 +172,20 @@ def test_ordered_values(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert main([*words, "--value", "31.5"]) == 0
     assert {row["label"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))} == {"30 to 40 ms"}
+
+
+def test_cells_of_tables_are_told_apart(tmp_path, monkeypatch, capsys):
+    """A table of 80 columns has room for their labels, and ``--value`` takes a cell."""
+    monkeypatch.chdir(tmp_path)
+    versions = {"version": ["1", "2"], "crashed": ["no", "yes", "unknown"]}
+    plan = sunzi.make_tables(versions, [("version", "crashed")], 4)
+    plan.save("plan.json")
+    for number in (1, 2):
+        plan.simulate([{"version": str(number), "crashed": "unknown"}] * 900, seed=number).save(f"{number}.tally")
+    words = ["trend", "plan.json", "1.tally", "2.tally", "--format", "table"]
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len({line.split("  ")[0] for line in lines[3:9]}) == 6
+    assert main([*words, "--value", '{"version": "2", "crashed": "yes"}']) == 0
+    assert "\nversion 2, crashed yes" in capsys.readouterr().out

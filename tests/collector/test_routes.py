@@ -10,6 +10,7 @@ import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -412,6 +413,10 @@ def test_bins_and_cells_are_found(records, name, asked, labels):
 
 def test_a_table_of_some_attributes_is_estimated(records):
     base = "/v1/collections/survey/epochs/1"
+    cell = {row["label"]: row for row in rows(records.get(f"{base}/estimate.csv"))}["version 2, crashed no"]
+    summed = records.get(f"{base}/sum.json?" + urlencode({"value": '{"version": "2", "crashed": "no"}'})).json()
+    assert summed["frequency"] == pytest.approx(float(cell["frequency"]))
+    assert "such as {" in records.get(f"{base}/sum.json?value=version").json()["message"]
     labels = [row["label"] for row in rows(records.get(f"{base}/estimate.csv?table=version"))]
     assert labels == ["version 1", "version 2"]
     assert records.get(f"{base}/estimate.csv?table=country").status == 400

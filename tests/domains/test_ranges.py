@@ -8,6 +8,7 @@ import pytest
 
 import sunzi
 from sunzi import OrderedDomain
+from sunzi.domains.ranges import shown_number
 from sunzi.domains.records import read_domain
 from sunzi.errors import DomainError, PlanError
 
@@ -129,6 +130,21 @@ def test_columns_of_dates_of_any_library_are_days():
         domain.indices(np.array(["2026-01-02", "NaT"], dtype="datetime64[D]"))
     with pytest.raises(DomainError, match="is not a number"):
         OrderedDomain(0, 10**6, 8).indices(moments)
+
+
+def test_digits_tell_the_numbers_of_a_range_apart():
+    day = OrderedDomain(1767225600000, 1767312000000, 256, unit="ms")  # in milliseconds since 1970
+    assert day.shown(1) == "1767225937500 to 1767226275000 ms"
+    assert day.shown_number(1767265724170.4) == "1767265724170 ms"
+    assert OrderedDomain(10**10, 10**10 + 8, 16).shown(1) == "10000000000.5 to 10000000001"
+    assert OrderedDomain(-0.1, 0.7, 8).shown(1) == "0 to 0.1"
+    assert OrderedDomain(0, 1_000_000, 4, unit="B").shown_number(391586.2) == "391586 B"
+    assert [shown_number(12.3456789, "", span) for span in (10, 1e-3, 1e-9, 0)] == [
+        "12.346",
+        "12.345679",
+        "12.3456789",
+        "12.346",
+    ]
 
 
 def test_edges_are_found_and_others_refused(times):

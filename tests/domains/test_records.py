@@ -7,6 +7,7 @@ import pytest
 
 import sunzi
 from sunzi import Domain, OrderedDomain, RecordDomain
+from sunzi.domains.labels import UNKNOWN
 from sunzi.domains.records import read_domain
 from sunzi.errors import DomainError, PlanError
 
@@ -60,6 +61,16 @@ def test_missing_attributes_are_declared_or_refused(records):
     assert records.index({"country": "DE", "crashed": None}) == 2
     with pytest.raises(DomainError, match="attribute 'country': a value is missing"):
         records.index({"crashed": "no"})
+
+
+def test_a_record_that_must_be_in_the_domain_gets_no_other(records):
+    assert records.exact_index({"country": "DE", "crashed": "?"}) == 2
+    located = records.locate([{"country": "FR", "crashed": "no"}, {"country": "FR", "crashed": "maybe"}])
+    assert located.tolist() == [3, UNKNOWN]
+    with pytest.raises(DomainError, match="attribute 'crashed': label 'maybe' is not in the domain"):
+        records.exact_index({"country": "DE", "crashed": "maybe"})
+    with pytest.raises(DomainError, match="attribute 'crashed': a value is missing"):
+        records.exact_index({"country": "DE"})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import EstimateError, ParameterError, SunziError
+from sunzi.errors import DomainError, EstimateError, ParameterError, SunziError
 from sunzi.results.uncertainty import QueryUncertainty
 
 SIZES = {"a": 2, "b": 3, "c": 4}
@@ -261,6 +261,36 @@ def test_by_default_it_is_the_table_asked_about_most_often(plan, tally):
     assert plan.estimate(tally).attributes == tuple(names[number] for number in max(shares, key=shares.get))
     joint = sunzi.make_tables(ATTRIBUTES, [("a", "b", "c")], epsilon=2)
     assert joint.estimate(joint.simulate(records(100), seed=1)).attributes == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2, 5])
+def test_one_report_excludes_no_cell_altogether(epsilon):
+    """Its user holds a cell or does not: some frequency between 0 and 1 is in every interval, whatever the report."""
+    plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1", "2"]}, [("a", "b")], epsilon)
+    for seed in range(40):
+        estimate = plan.estimate(plan.simulate([{"a": "1", "b": "2"}], seed=seed), table=("a", "b"))
+        for target in ("reporters", "population"):
+            low, high = estimate.interval(target=target)
+            assert low.max() <= 1
+            assert high.min() >= 0
+
+
+def test_intervals_hold_for_a_handful_of_reports():
+    """Of 10 users, 8 in one cell. In 6,000 collections 95 % intervals covered it in 94.8 %; with that coverage, 1,000
+    have less than 91.2 % with a probability below 1e-6.
+    """
+    plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1", "2"]}, [("a",), ("a", "b")], 2)
+    records, runs = [{"a": "0", "b": "0"}] * 8 + [{"a": "1", "b": "2"}] * 2, 1000
+    covered = 0
+    for seed in range(runs):
+        low, high = plan.estimate(plan.simulate(records, seed=seed), table=("a", "b")).interval()
+        covered += bool(low[0] <= 0.8 <= high[0])
+    assert covered / runs > 0.912
+
+
+def test_a_margin_takes_names_not_a_list(plan, tally):
+    with pytest.raises(DomainError, match="there is no attribute"):
+        plan.estimate(tally, table=("a", "b")).margin(["a", "b"])
 
 
 def test_unknown_tables_are_refused(plan, tally):

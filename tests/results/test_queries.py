@@ -5,10 +5,12 @@ import pytest
 
 import sunzi
 from sunzi.errors import DomainError, EstimateError, ParameterError
-from sunzi.results.queries import group_rows, indicator, weights_row
+from sunzi.results.queries import group_rows, indicator, parse_value, weights_row
 
 LABELS = sunzi.Domain(["Chrome", "Edge", "Opera", "Safari", "Firefox"])
 NUMBERS = sunzi.Domain(6)
+BINS = sunzi.OrderedDomain(0, 16, 4)
+RECORDS = sunzi.RecordDomain({"a": ["x", "y"], "b": ["u", "v"]})
 
 
 def test_rows_have_one_weight_per_value():
@@ -31,6 +33,9 @@ def test_rows_have_one_weight_per_value():
         (lambda: indicator(LABELS, "Chrome"), ParameterError, "give a list"),
         (lambda: indicator(LABELS, ["Edge", "Edge"]), ParameterError, "'Edge' is listed twice"),
         (lambda: weights_row(LABELS, [1, 2]), ParameterError, "5 finite numbers"),
+        (lambda: weights_row(BINS, {1: 0.5, 2: 0.5}), ParameterError, "'0 to 4' is listed twice"),
+        (lambda: parse_value(RECORDS, "a x"), ParameterError, """such as {"a": "x", "b": "u"}; got 'a x'"""),
+        (lambda: parse_value(RECORDS, "[" * 100_000), ParameterError, "a record must be JSON"),
         (lambda: weights_row(LABELS, {"Edge": float("nan")}), ParameterError, "Edge"),
         (lambda: group_rows(LABELS, {"a": ["Edge"]}), ParameterError, "'Chrome' is in no group"),
         (

@@ -150,7 +150,7 @@ def test_values_without_reports_have_an_error():
     [
         ([0], None, EstimateError, "at least two epochs, got 1 epoch"),
         ([], None, EstimateError, "at least two epochs, got 0 epochs"),
-        ([0, 1], [1], ParameterError, "dates has 1 entries, but there are 2 estimates"),
+        ([0, 1], [1], ParameterError, "dates must be one per estimate, 2, got 1"),
         ([0, 1], [2, 1], ParameterError, "1 comes after 2; sort the estimates"),
         ([0, 1], [2, 2], ParameterError, "2 comes after 2"),
         ([0, 1], [date(2026, 1, 2), date(2026, 1, 1)], ParameterError, "2026-01-01 comes after 2026-01-02"),

@@ -174,6 +174,7 @@ def test_texts_of_every_kind(tmp_path, monkeypatch, packed, plain, name, text, c
         ("t.jsonl", b'{"a": 1}\n' + b"[" * 200_000 + b"\n", "a", None, "line 2 is not JSON"),
         ("t.jsonl", b'{"a": 1}\n{"a": 1.5}\n', "a", None, "line 2: 'a' must be text or an integer, got 1.5"),
         ("t.jsonl", b'{"a": true}\n', "a", None, "got true"),
+        ("t.csv", b"a,b,a\n1,2,3\n", "a", None, "there are 2 columns named 'a'"),
         ("t.jsonl", b'{"a": "\\ud800"}\n', "a", None, "is not UTF-8"),
         (
             "t.csv.gz",
@@ -184,7 +185,7 @@ def test_texts_of_every_kind(tmp_path, monkeypatch, packed, plain, name, text, c
         ),
         ("t.csv.gz", gzip.compress(b"a\n1\n", mtime=0)[:-8] + bytes(8), None, None, "gzip file is damaged"),
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_texts_that_cannot_be_read(tmp_path, name, data, column, delimiter, complaint):
     (tmp_path / name).write_bytes(data)

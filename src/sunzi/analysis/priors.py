@@ -25,6 +25,7 @@ from sunzi.plan import Plan
 from sunzi.planning.populations import Population
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel
+from sunzi.results.queries import parse_value
 
 MOST_VALUES = 1 << 24
 
@@ -130,7 +131,7 @@ def _read_weights(domain: Domain, path: Path, values: Sequence[int]) -> Floats:
         try:
             label, weight = row
             amount = float(weight)
-            index = domain.exact_index(int(label) if domain.is_indices else label)
+            index = domain.exact_index(int(label) if domain.is_indices else parse_value(domain, label))
         except DomainError:
             raise ParameterError(f"{path}, line {number}: {row[0]!r} is not a value of the plan") from None
         except ValueError:

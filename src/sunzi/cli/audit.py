@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from sunzi.cli.files import add_client_seed, add_confidence, add_labels, add_pla
 from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, say, say_wrapped, styled, wrapped
-from sunzi.errors import DomainError, ParameterError
+from sunzi.errors import ParameterError
 from sunzi.formatting import counted, percent
 
 if TYPE_CHECKING:
@@ -79,19 +78,19 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
         return None
     try:
         first, second = (plan.domain.exact_index(_value(plan.domain, word)) for word in words)
-    except DomainError as error:
+    except ParameterError as error:
         raise ParameterError(f"--pair: {error}") from None
+    if first == second:
+        given = " and ".join(map(repr, words))
+        raise ParameterError(f"--pair must be two different values; {given} are the same to this plan")
     return first, second
 
 
 def _value(domain: Domain, word: str) -> object:
     """An index, a label, a record as JSON, or the text of a number or date."""
-    if domain.is_indices:
-        return parse_integer(word, "--pair")
-    try:
-        return json.loads(word) if word.startswith("{") and not domain.has_labels else word
-    except ValueError as error:
-        raise ParameterError(f"--pair: a record must be JSON, got {word!r}: {error}") from None
+    from sunzi.results.queries import parse_value
+
+    return parse_integer(word, "--pair") if domain.is_indices else parse_value(domain, word)
 
 
 def _rows(found: Audit) -> list[dict[str, Any]]:

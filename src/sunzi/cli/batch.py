@@ -11,6 +11,7 @@ from sunzi.cli.files import add_plan
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
+from sunzi.formatting import counted
 
 if TYPE_CHECKING:
     from sunzi.batch import BatchGuarantee
@@ -142,7 +143,8 @@ def _target(arguments: argparse.Namespace, plan: Plan, options: dict[str, Any]) 
 def _facts(guarantee: BatchGuarantee, target: dict[str, Any] | None) -> list[tuple[str, str]]:
     facts = guarantee.facts()
     if target is not None:
-        text = f"central epsilon {target['target_epsilon']:g} needs {target['target_reports']:,} reports in each batch"
+        needed = counted(target["target_reports"], "report")
+        text = f"central epsilon {target['target_epsilon']:g} needs {needed} in each batch"
         facts.insert(3, ("target", text))
     return facts
 

@@ -41,8 +41,10 @@ from sunzi.cli.queries import (
 from sunzi.cli.record_queries import (
     add_record_queries,
     answers_result,
+    ask_for_mean,
     check_record_queries,
     has_record_queries,
+    has_tables_only,
     is_mean,
     table_names,
     wide_bins,
@@ -182,8 +184,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_questions(arguments)
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
-    if is_mean(estimate) and not arguments.output:
-        arguments.mean = True
+    if is_mean(estimate) and has_tables_only(arguments):
+        ask_for_mean(arguments)
         deliver(arguments, answers_result(arguments, estimate))
         return 0
     method = arguments.postprocess

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, TABLES, add_by, columns_by, load_labelled_plan
 from sunzi.cli.queries import estimate_options, regrouped, sums_result
-from sunzi.cli.record_queries import answers_result, has_record_queries, is_mean, table_names
+from sunzi.cli.record_queries import (
+    answers_result,
+    ask_for_mean,
+    has_record_queries,
+    has_tables_only,
+    is_mean,
+    table_names,
+)
 from sunzi.cli.results import Result, check_output, deliver
 from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, say_if_summed, summed
 from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label, styled
@@ -86,7 +93,8 @@ def run_groups(arguments: argparse.Namespace) -> int:
     small = groups.small_groups()
     if small is not None:
         say(f"sunzi: note: {small}", sys.stderr)
-    arguments.mean = arguments.mean or (not arguments.output and all(map(is_mean, groups.estimates.values())))
+    if has_tables_only(arguments) and not arguments.sums and all(map(is_mean, groups.estimates.values())):
+        ask_for_mean(arguments)
     if arguments.sums:
         result = _answers(groups, partial(sums_result, arguments))
     elif has_record_queries(arguments):
@@ -176,8 +184,8 @@ def _result(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates) -
         "domain_size": plan.domain.size,
     }
 
-    def table(top: int | None = None) -> HistogramTable:
-        return groups.table(**interval, top=arguments.top or top, notes=notes)
+    def table() -> HistogramTable:
+        return groups.table(**interval, top=arguments.top, notes=notes)
 
     def records() -> list[dict[str, Any]]:
         from sunzi.tables.writers import records_of
@@ -185,7 +193,7 @@ def _result(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates) -
         return list(records_of(table().columns))
 
     return Result(
-        table=lambda: _print_groups(arguments, plan, groups, table(_SHOWN)),
+        table=lambda: _print_groups(arguments, plan, groups if arguments.top else groups.for_display(_SHOWN)),
         document=lambda: {**table().notes, "histogram": records()},
         rows=records,
         picture=lambda: groups.plot(top=arguments.top or _SHOWN, **interval),
@@ -193,10 +201,11 @@ def _result(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates) -
     )
 
 
-def _print_groups(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates, rows: HistogramTable) -> None:
+def _print_groups(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates) -> None:
+    rows = groups.table(confidence=arguments.confidence, target=arguments.target, top=arguments.top or _SHOWN)
     columns, per_group = rows.columns, len(rows) // len(groups.estimates)
     reports = sum(estimate.reports for estimate in groups.estimates.values())
-    values = counted(next(iter(groups.estimates.values())).domain.size, "value")
+    values = counted(next(iter(groups.estimates.values())).domain.size, "bin" if groups.in_order else "value")
     number = counted(len(groups.estimates), "group")
     say(f"{counted(reports, 'report')} in {number}, {plan.protocol.name}, {values}")
     say_wrapped(privacy_bound(plan.epsilon))
@@ -215,4 +224,5 @@ def _print_groups(arguments: argparse.Namespace, plan: Plan, groups: GroupEstima
     interval = f"{100 * arguments.confidence:g} % interval"
     print_table(["group", "value", "estimate", interval, "users"], cells, left=2)
     say()
-    say(f"{per_group:,} of {values}, those with the most users in all groups together.")
+    chosen = "in their order" if groups.in_order else "those with the most users in all groups together"
+    say(f"{per_group:,} of {values}, {chosen}.")

@@ -91,7 +91,7 @@ def _alphabet(text: str) -> str | Iterable[str]:
 
 
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
-    say(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
+    say_wrapped(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
     say()
     cells = [[length_in_words(row["tokens"]), *(share_in_words(row[column]) for column in _COLUMNS)] for row in rows]
     print_table(["a text", *(f"{recall:.0%}".replace("%", " %") for recall in _RECALLS)], cells)

@@ -32,7 +32,7 @@ from sunzi.cli.files import (
 from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import DomainError, ParameterError
-from sunzi.formatting import counted
+from sunzi.formatting import bits_in_words, counted
 
 if TYPE_CHECKING:
     from sunzi._typing import Integers
@@ -234,4 +234,4 @@ def _summarize(plan: Plan, lookup: Lookup, output: str | None, public: list[str]
         say(f"sunzi: note: {share} had no value and sent no report; epsilon does not protect that", sys.stderr)
     if public:
         say(f"sunzi: note: public, not protected: {', '.join(map(repr, public))}", sys.stderr)
-    say_written(output, f"{counted(lookup.rows - lookup.skipped, 'report')} of {plan.report_bits:g} bits")
+    say_written(output, f"{counted(lookup.rows - lookup.skipped, 'report')} of {bits_in_words(plan.report_bits)}")

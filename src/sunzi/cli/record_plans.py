@@ -14,7 +14,7 @@ from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
+from sunzi.formatting import bits_in_words, counted, percent_of_three_digits, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Epsilon, Plan
@@ -264,7 +264,8 @@ def _rows(plan: Plan, users: int, wanted: Sequence[Sequence[str]] | None) -> lis
 
 
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
-    say(f"{plan.protocol.values_in_words(plan.domain)}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
+    values = plan.protocol.values_in_words(plan.domain)
+    say_wrapped(f"{values}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
     say()
     columns = {"standard_error": "standard error", "from_one_histogram": "from one histogram of all"}
     shown = [name for name in columns if rows[0][name] is not None]
@@ -278,6 +279,6 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
 
 def say_spending(plan: Plan) -> None:
     """Print the size of a report, and what epsilon guarantees."""
-    bits = "1 bit" if plan.report_bits == 1 else f"{plan.report_bits:g} bits"
+    bits = bits_in_words(plan.report_bits)
     say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")

@@ -8,12 +8,12 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from sunzi.cli.files import refuse_options
+from sunzi.cli.files import STANDARD, TABLES, refuse_options
 from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, decimals_for, percent
+from sunzi.formatting import counted, decimals_for, percent, printable
 
 if TYPE_CHECKING:
     from sunzi.results.estimate import Estimate
@@ -65,7 +65,7 @@ def questions(arguments: argparse.Namespace) -> Questions:
     """The questions in the options."""
     from sunzi.results.record_answers import Questions
 
-    quantiles = parse_numbers(arguments.quantile, "--quantile") if arguments.quantile else ()
+    quantiles = () if arguments.quantile is None else parse_numbers(arguments.quantile, "--quantile")
     return Questions(
         arguments.ranges,
         [float(probability) for probability in quantiles],
@@ -120,6 +120,23 @@ def is_mean(estimate: Estimate) -> bool:
     return isinstance(estimate, MeanEstimate)
 
 
+def has_tables_only(arguments: argparse.Namespace) -> bool:
+    """Whether the outputs are tables or data, and none is a picture or a page."""
+    return all(path == STANDARD or path.endswith(TABLES) for path in arguments.output)
+
+
+def ask_for_mean(arguments: argparse.Namespace) -> None:
+    """Ask for the mean instead of a histogram; options of histograms are refused."""
+    for name in ("top", "postprocess", "publish_delta"):
+        if getattr(arguments, name) is not None:
+            option = name.replace("_", "-")
+            raise ParameterError(
+                f"--{option} is for histograms, and the result of this plan is a mean; omit it, or write a page: "
+                "-o mean.html"
+            )
+    arguments.mean = True
+
+
 def wide_bins(estimate: Estimate) -> Estimate | None:
     """The histogram of an ordered plan in bins that fit on a screen; None for other plans."""
     from sunzi.domains.ranges import OrderedDomain
@@ -133,14 +150,14 @@ def wide_bins(estimate: Estimate) -> Estimate | None:
 def _cells(answer: Answer, decimals: int) -> list[str]:
     from sunzi.domains.ranges import shown_number
 
-    low, high = answer.low, answer.high
+    question, low, high = printable(answer.question), answer.low, answer.high
     if low is None or high is None:
-        return [answer.question, f"{answer.value:.4g}", ""]
+        return [question, f"{answer.value:.4g}", ""]
     if answer.is_share:
         ends = [percent(end, decimals) if isfinite(end) else "?" for end in (low, high)]
-        return [answer.question, percent(answer.value, decimals), " to ".join(ends)]
-    value, first, last = (shown_number(number, answer.unit) for number in (answer.value, low, high))
-    return [answer.question, value, f"{first.removesuffix(f' {answer.unit}')} to {last}"]
+        return [question, percent(answer.value, decimals), " to ".join(ends)]
+    value, first, last = (shown_number(number, answer.unit, high - low) for number in (answer.value, low, high))
+    return [question, value, f"{first.removesuffix(f' {answer.unit}')} to {last}"]
 
 
 def _print(answers: Sequence[Answer], confidence: float, reports: int) -> None:

@@ -70,6 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
     secret = read_secret(arguments.key_file) if arguments.key_file else None
     with closing(RemoteCollector(find_collection(arguments.send), max_epsilon=None, secret=secret)) as remote:
         epoch = remote.current()
+        if epoch.plan.domain.is_open:
+            raise ParameterError(
+                f"the values of {epoch.collection} are texts without a list, so none can be drawn; send reports of "
+                "your own texts, with plan.client() and sunzi.collector.RemoteCollector in Python"
+            )
         values = population.draw(epoch.plan.domain.size, arguments.users, arguments.seed)
         start = time.monotonic()
         groups = parse_groups(arguments.group) if arguments.group else {}

@@ -117,7 +117,8 @@ def _dates(arguments: argparse.Namespace) -> list[date] | None:
     except ValueError:
         raise ParameterError(f"--dates must be dates such as 2026-01-05,2026-01-12, got {arguments.dates!r}") from None
     if len(dates) != len(arguments.tallies):
-        raise ParameterError(f"--dates has {len(dates)} dates for {counted(len(arguments.tallies), 'tally file')}")
+        tallies = counted(len(arguments.tallies), "tally file")
+        raise ParameterError(f"--dates has {counted(len(dates), 'date')} for {tallies}")
     return dates
 
 
@@ -202,11 +203,11 @@ def _print_table(arguments: argparse.Namespace, found: Trend, chosen: Sequence[i
     span = f"{shown_moment(found.moments[0])} to {shown_moment(found.moments[-1])}"
     say(f"{counted(len(found.moments), 'epoch')}, {span}; {counted(sum(found.reports), 'report')}")
     say()
-    header = ["value", "now", f"slope per {found.unit} (points)", "change at", "change", "changed"]
+    header = ["value", "now", "slope (points)", "change at", "change", "changed"]
     print_table(header, cells, styles=[None if row.changed else "dim" for row in rows])
     say()
     total = counted(found.domain.size, "value" if arguments.groups is None else "group")
-    say_wrapped(f"{len(rows):,} of {total}. The false discovery rate of changes is 5 %.")
+    say_wrapped(f"{len(rows):,} of {total}. Slopes are per {found.unit}. The false discovery rate of changes is 5 %.")
     _print_alarms(found.alarms(arguments.one_in), arguments.one_in or found.default_one_in)
 
 

@@ -75,8 +75,9 @@ class GroupPage:
         keys = "; ".join(f'<span class="key {each}"></span> {meaning}' for each, meaning in MEANINGS.items())
         small = self.groups.small_groups()
         held = "" if small is None else f"\n<p>{escape(small)}.</p>"
+        values = counted(size, "bin" if self.groups.in_order else "value")
         return f"""<p>Each value was randomised before it was sent{bound}. The group is public: sent unchanged.</p>
-<p>{shown} {counted(size, "value")}, in the same order and on the same scale for every group. Each bar is an estimated
+<p>{shown} {values}, in the same order and on the same scale for every group. Each bar is an estimated
 frequency within its group; the line across its end is its {confidence} confidence interval. {keys}.</p>{held}"""
 
     def _notes(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from math import ceil, floor, inf, isfinite
+from math import ceil, floor, inf, isfinite, log10
 from typing import Any
 
 import numpy as np
@@ -237,11 +237,14 @@ class OrderedDomain(Domain):
     def shown_edge(self, place: int) -> str:
         """An edge of a bin, for display."""
         number = self.low + self.width * place
-        return _shown_date(number) if self.is_dates else f"{number:.10g}"
+        if self.is_dates:
+            return _shown_date(number)
+        is_zero = abs(number) < _EDGE_TOLERANCE * self.width
+        return _digits(0.0 if is_zero else number, self.width, 10)
 
     def shown_number(self, number: float) -> str:
-        """A number of this range, for display: five digits and the unit, or a date."""
-        return shown_number(number, self.unit)
+        """A number of this range, for display: at least five digits and the unit, or a date."""
+        return shown_number(number, self.unit, self.high - self.low)
 
     def label(self, index: int) -> str:
         """The bin as a text."""
@@ -313,9 +316,23 @@ class OrderedDomain(Domain):
         return f"OrderedDomain({self.shown_edge(0)} to {self.shown_edge(self.size)}, {self.size} bins)"
 
 
-def shown_number(number: float, unit: str) -> str:
-    """A number with five digits and its unit, or a date if that is its unit."""
-    return _shown_date(number) if unit == _DAYS else f"{number:.5g} {unit}".rstrip()
+def shown_number(number: float, unit: str, span: float) -> str:
+    """A number with at least five digits and its unit, or a date if that is its unit.
+
+    Parameters
+    ----------
+    number: the number.
+    unit: its unit.
+    span: a difference that the digits must resolve, such as the width of its interval.
+    """
+    return _shown_date(number) if unit == _DAYS else f"{_digits(number, span, 5)} {unit}".rstrip()
+
+
+def _digits(number: float, span: float, least: int) -> str:
+    """At least so many significant digits, three of the span, and all before the decimal point."""
+    needed = ceil(log10(abs(number) / span)) + 3 if number and span > 0 else 0
+    text = f"{number:.{min(max(least, needed), _MOST_DIGITS)}g}"
+    return f"{number:.0f}" if "e+" in text and abs(number) < 10**_MOST_DIGITS else text
 
 
 def _shown_date(days: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -102,13 +102,21 @@ class RecordDomain(Domain):
 
     def index(self, value: object) -> int:
         """The index of one record."""
+        return self._index(value, lambda domain, each: domain.index(each))
+
+    def _index(self, value: object, find: Callable[[Domain, object], int]) -> int:
+        """The index of one record, whose values ``find`` finds in their domains."""
         record, total = self._checked(value), 0
         for name, domain in self.attributes.items():
             try:
-                total = total * domain.size + domain.index(record.get(name))
+                total = total * domain.size + find(domain, record.get(name))
             except DomainError as error:
                 raise DomainError(f"attribute {name!r}: {error}") from None
         return total
+
+    def _exact(self, value: object) -> int:
+        """The index of a record whose values are all in their domains."""
+        return self._index(value, lambda domain, each: domain.exact_index(each))
 
     def indices(self, values: object) -> Integers:
         """The indices of many records: a list of mappings, or a table with a column per attribute."""
@@ -149,14 +157,13 @@ class RecordDomain(Domain):
         return total
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
-        """The index of each record; records with an unknown value or attribute are UNKNOWN."""
-        try:
-            return self.indices(values)
-        except DomainError:
-            found = []  # one by one, to find out which
+        """The index of each record, UNKNOWN if any of its values is unknown or missing; no attribute's ``other``
+        replaces it here.
+        """
+        found = []
         for value in values:
             try:
-                found.append(int(self.indices([value])[0]))
+                found.append(self._exact(value))
             except DomainError:
                 found.append(UNKNOWN)
         return np.array(found, dtype=np.int64)
@@ -164,7 +171,7 @@ class RecordDomain(Domain):
     def refusal(self, value: object) -> DomainError:
         """The error that says why a record has no index."""
         try:
-            self.indices([value])
+            self._exact(value)
         except DomainError as error:
             return error
         return DomainError(f"record {shown(value)} is not in the domain")

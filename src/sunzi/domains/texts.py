@@ -213,6 +213,10 @@ class OpenDomain(Domain):
         """The digits of one text, used instead of an index."""
         return tuple(self.indices([value])[0].tolist())
 
+    def exact_index(self, value: object) -> Any:
+        """As :meth:`index`: every text is in an open domain."""
+        return self.index(value)
+
     def index_array(self, index: Any) -> Integers:
         """The digits of one text as an array of one row."""
         found = np.array([index], dtype=np.int64)

@@ -145,9 +145,9 @@ class PrefixViews(ViewsProtocol):
         """None: texts are estimated one by one."""
         return None
 
-    def targets(self, number: int) -> list[int]:
+    def targets(self, number: int) -> list[int]:  # noqa: ARG002 - refused
         """There is no list of values to choose from."""
-        raise ParameterError(f"{self.name} has no list of values to choose {number} targets for fake clients from")
+        raise ParameterError(f"{self.name} has no list of values to choose targets for fake clients from")
 
     def _smallest(self, views: tuple[View, ...]) -> Self:  # noqa: ARG002 - refused
         raise ParameterError(f"{self.name} has no list of values to go through")

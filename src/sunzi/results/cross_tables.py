@@ -155,9 +155,17 @@ class TableUncertainty:
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Intervals of every cell."""
+        near = self._nearest
+        variances, slopes = near.variances(target), near._of_cells[1]
         return sum_intervals(
-            self.frequencies, self.variances(target), self._of_cells[1], self.reports, confidence, target, method
+            self.frequencies, near.frequencies, variances, slopes, self.reports, confidence, target, method
         )
+
+    @cached_property
+    def _nearest(self) -> TableUncertainty:
+        """The errors at the nearest histograms: estimates of few reports lie far beyond 0 and 1."""
+        plausible = {view: simplex.project(table) for view, table in self.plausible.items()}
+        return replace(self, plausible=plausible, frequencies=simplex.project(self.frequencies))
 
 
 def _over(values: Floats, part: Attributes, wanted: Attributes, sizes: Sequence[int]) -> Floats:
@@ -294,7 +302,7 @@ class TableEstimate(Estimate):
         of_plan = self.plan.domain if self.plan is not None else None
         if isinstance(of_plan, RecordDomain) and isinstance(names, (str, list, tuple)):
             for name in [names] if isinstance(names, str) else names:
-                if name in of_plan.attributes and name not in self.attributes:
+                if isinstance(name, str) and name in of_plan.attributes and name not in self.attributes:
                     raise ParameterError(
                         f"attribute {name!r} is not in this table of {' × '.join(self.attributes)}; name the table to "
                         f"estimate: table=[{name!r}, …] in Python, --table {name},… on the command line"

@@ -275,7 +275,9 @@ class Estimate(Histogram):
             effect = f"items whose simultaneous {confidence:.0%} interval includes 0 set to 0; others biased upwards"
         elif method == "constrained":
             if self._refit is None:
-                raise EstimateError("this estimate does not include its tally, so it cannot be refitted")
+                raise EstimateError(
+                    '"constrained" is for histograms of a plan of single values; use "clip", "simplex" or "significant"'
+                )
             frequencies, effect = self._refit(), self._refit_effect
         else:
             raise ParameterError(

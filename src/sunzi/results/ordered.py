@@ -87,7 +87,7 @@ class TreeUncertainty:
         """Intervals of the frequencies of ranges of bins [low, high)."""
         shares, (variances, slopes) = self.cumulative[high] - self.cumulative[low], self._moments(low, high)
         variances = self._about(target, variances, shares)
-        return sum_intervals(shares, variances, slopes, self.reports, confidence, target, method)
+        return sum_intervals(shares, shares, variances, slopes, self.reports, confidence, target, method)
 
     @cached_property
     def _prefixes(self) -> Floats:
@@ -99,7 +99,7 @@ class TreeUncertainty:
         """The standard errors of the cumulative distribution at all edges, and the ends of its intervals."""
         shares, (variances, slopes) = self.cumulative[1:-1], self._prefixes
         variances = self._about(target, variances, shares)
-        low, high = sum_intervals(shares, variances, slopes, self.reports, confidence, target, "auto")
+        low, high = sum_intervals(shares, shares, variances, slopes, self.reports, confidence, target, "auto")
         ends = self.cumulative[[0, -1]]
         columns = (intervals.standard_error(variances), (0.0, 0.0)), (low, ends), (high, ends)
         errors, low, high = (np.concatenate([[first], inner, [last]]) for inner, (first, last) in columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sunzi._typing import Floats
+from sunzi._typing import Floats, Integers
 from sunzi.domains.labels import Domain
+from sunzi.domains.records import RecordDomain
 from sunzi.errors import ParameterError
 from sunzi.numerics.checks import real_number, shown
 
@@ -40,12 +42,21 @@ class QueryResult:
 
 
 def parse_value(domain: Domain, text: str) -> object:
-    """An index where values are indices; else the text, which the domain reads as a label, number or date.
+    """An index where values are indices, or a record from JSON; else the text, which the domain reads as a label,
+    number or date.
 
     >>> import sunzi
     >>> parse_value(sunzi.Domain(5), "3"), parse_value(sunzi.Domain(["1", "3"]), "3")
     (3, '3')
+    >>> parse_value(sunzi.RecordDomain({"version": ["1", "3"]}), '{"version": "3"}')
+    {'version': '3'}
     """
+    if isinstance(domain, RecordDomain):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            example = json.dumps(domain.example(0), ensure_ascii=False)
+            raise ParameterError(f"a record must be JSON, such as {example}; got {shown(text)}: {error}") from None
     return int(text) if domain.is_indices and re.fullmatch("[0-9]{1,19}", text) else text
 
 
@@ -65,10 +76,17 @@ def indicator(domain: Domain, values: Iterable[object]) -> Floats:
         raise ParameterError(f"give a list of values, such as [{values!r}]; got the text {values!r}")
     if not isinstance(values, Iterable):
         raise ParameterError(f"give a list of values, got {shown(values)}")
-    row = np.bincount(domain.exact_indices(values), minlength=domain.size).astype(np.float64)
-    if row.max() > 1:
-        raise ParameterError(f"{domain.shown(int(row.argmax()))!r} is listed twice")
+    row, indices = np.zeros(domain.size), domain.exact_indices(values)
+    _check_once(domain, indices)
+    row[indices] = 1.0
     return row
+
+
+def _check_once(domain: Domain, indices: Integers) -> None:
+    """Refuse values that are listed twice: two numbers may be in one bin."""
+    found, counts = np.unique(indices, return_counts=True)
+    if (counts > 1).any():
+        raise ParameterError(f"{domain.shown(int(found[counts.argmax()]))!r} is listed twice")
 
 
 def weights_row(domain: Domain, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
@@ -86,7 +104,9 @@ def weights_row(domain: Domain, weights: Mapping[Any, float] | Sequence[float] |
     if isinstance(weights, Mapping):
         row = np.zeros(domain.size)
         numbers = [real_number(f"the weight of {value!r}", weight) for value, weight in weights.items()]
-        row[domain.exact_indices(weights)] = numbers
+        indices = domain.exact_indices(weights)
+        _check_once(domain, indices)
+        row[indices] = numbers
         return row
     try:
         row = np.asarray(weights, dtype=np.float64)

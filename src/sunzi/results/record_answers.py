@@ -65,7 +65,8 @@ class Questions:
 
     def __bool__(self) -> bool:
         """Whether there is any question."""
-        return bool(self.ranges or self.quantiles or self.mean or self.shares or self.given or self.independence)
+        is_given = self.given is not None
+        return bool(self.ranges or self.quantiles or self.mean or self.shares or is_given or self.independence)
 
     def ask(self, estimate: Estimate, confidence: float = 0.95, target: Target = "reporters") -> list[Answer]:
         """All answers, in the order of the fields.
@@ -99,7 +100,7 @@ class Questions:
             table = _table(estimate, "a share")
             values, given = _pairs(text, table.attributes), _pairs(self.given or "", table.attributes)
             yield _share(f"{text} among {self.given}", table.share(values, given, confidence, target=target))
-        if self.given and not self.shares:
+        if self.given is not None and not self.shares:
             table, attributes = _table(estimate, "a share"), comma_list(self.given)
             if any("=" in name and name not in table.attributes for name in attributes):
                 raise ParameterError(

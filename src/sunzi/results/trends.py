@@ -408,7 +408,7 @@ def trend(estimates: Sequence[Estimate], dates: Sequence[Moment] | None = None) 
             )
     moments = tuple(range(1, len(estimates) + 1) if dates is None else dates)
     if len(moments) != len(estimates):
-        raise ParameterError(f"dates has {len(moments)} entries, but there are {len(estimates)} estimates")
+        raise ParameterError(f"dates must be one per estimate, {len(estimates)}, got {len(moments)}")
     if len(estimates) < 2:
         raise EstimateError(f"a trend needs at least two epochs, got {counted(len(estimates), 'epoch')}")
     return Trend(

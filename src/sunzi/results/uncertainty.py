@@ -224,11 +224,12 @@ class QueryUncertainty:
         variances = self.variances(target)
         if target == "population":
             variances = variances + np.where(slopes == 0, errors.unseen_spread(), 0.0)
-        return sum_intervals(self.values, variances, slopes, errors.reports, confidence, target, method)
+        return sum_intervals(self.values, self.values, variances, slopes, errors.reports, confidence, target, method)
 
 
 def sum_intervals(
     values: Floats,
+    plausible: Floats,
     variances: Floats,
     slopes: Floats,
     reports: int,
@@ -242,7 +243,8 @@ def sum_intervals(
 
     Parameters
     ----------
-    values, variances: of every sum.
+    values: of every sum.
+    plausible, variances: the values that each variance is computed at, and these variances.
     slopes: how fast the variance about a population grows with the sum.
     reports: the number of reports.
     confidence, target, method: as in :meth:`Uncertainty.interval`.
@@ -256,6 +258,6 @@ def sum_intervals(
     is_sum, sampling = slopes != 0, 1 / reports
     square = is_sum * (sampling if target == "population" else 0.0)
     slopes = slopes - is_sum * (0.0 if target == "population" else sampling)
-    base = variances - slopes * values + square * values**2
+    base = variances - slopes * plausible + square * plausible**2
     score = intervals.score_of(values, base, slopes, square, quantile)
     return score if method == "score" else (np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1]))

@@ -21,11 +21,11 @@ _MOST_LISTED = 20
 class Rows:
     """Consecutive rows of one column: integers, or positions in a list of texts, where None is a missing value.
 
-    JSON Lines may hold integers among the texts.
+    JSON Lines may hold numbers among the texts.
     """
 
     codes: NDArray[Any]
-    texts: Sequence[str | int | None] | None = None
+    texts: Sequence[str | float | None] | None = None
     missing: NDArray[np.bool_] | None = None
     """Which rows have no value; for integers only."""
     public: tuple[Rows, ...] = ()
@@ -60,8 +60,8 @@ def choose_columns(names: Sequence[str], column: str | None, public: Sequence[st
 def _position(names: Sequence[str], column: str) -> int:
     found = [position for position, name in enumerate(names) if name == column]
     if len(found) != 1:
-        number = "no column" if not found else f"{len(found)} columns"
-        raise ParameterError(f"there is {number} named {column!r}; the columns are {_listed(names)}")
+        number = "is no column" if not found else f"are {len(found)} columns"
+        raise ParameterError(f"there {number} named {column!r}; the columns are {_listed(names)}")
     return found[0]
 
 

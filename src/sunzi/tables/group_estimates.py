@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from sunzi._typing import Integers
+from sunzi.domains.ranges import OrderedDomain
 from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.formatting import counted
 from sunzi.numerics.checks import whole_number
 from sunzi.plan import Plan
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import Row, data_frame
+from sunzi.results.ordered import OrderedEstimate
 from sunzi.results.uncertainty import Target
 from sunzi.tables.group_counts import Key
 from sunzi.tables.writers import HistogramTable, Note, histogram_table
@@ -62,6 +64,8 @@ class GroupEstimates:
     """The number of smaller groups that are not shown."""
     without_estimate: int = 0
     """The number of larger groups that are not shown, because none of their reports covers some of the values."""
+    in_order: bool = False
+    """Whether tables and charts keep the values in their order, as bins of a range."""
 
     def small_groups(self) -> str | None:
         """What became of groups with too few reports, as a sentence; None if there are none."""
@@ -75,8 +79,24 @@ class GroupEstimates:
             found.append(f"{counted(self.without_estimate, 'group')} {verb} too few reports for an estimate")
         return "; ".join(found) or None
 
+    def for_display(self, most: int) -> GroupEstimates:
+        """The estimates that a table or chart of at most ``most`` values shows: for ranges wider bins, in their order.
+
+        Parameters
+        ----------
+        most: the number of values.
+        """
+        binned = {
+            name: estimate.histogram(max(most, 2))
+            for name, estimate in self.estimates.items()
+            if isinstance(estimate, OrderedEstimate) and isinstance(estimate.domain, OrderedDomain)
+        }
+        return replace(self, estimates=binned, in_order=True) if binned else self
+
     def common_top(self, number: int | None = None) -> Integers:
         """The indices of the values with the most users in all groups together, largest first; all without a number."""
+        if self.in_order:
+            return np.arange(next(iter(self.estimates.values())).domain.size)[:number]
         counts = np.sum([estimate.counts for estimate in self.estimates.values()], axis=0)
         return np.argsort(-counts, kind="stable")[:number]
 
@@ -137,12 +157,13 @@ class GroupEstimates:
         Parameters
         ----------
         title: the heading; by default the number of groups and reports.
-        top: the number of values, the same in all charts: the most frequent in all groups together.
+        top: the number of values, the same in all charts: the most frequent in all groups together, or for ranges wider
+            bins.
         confidence, target: of the intervals.
         """
         from sunzi.display.group_page import GroupPage
 
-        return GroupPage(self, top, confidence, target).page(title)
+        return GroupPage(self.for_display(top), top, confidence, target).page(title)
 
     def plot(
         self,
@@ -157,12 +178,12 @@ class GroupEstimates:
         Parameters
         ----------
         path: where to save the picture, if anywhere; the suffix sets the format.
-        top: the number of bars of each chart.
+        top: the number of bars of each chart; for ranges, of wider bins.
         confidence, target: of the intervals.
         """
         with needing_matplotlib():
             from sunzi.display.group_plots import plot_groups
-        return plot_groups(self, path, top=top, confidence=confidence, target=target)
+        return plot_groups(self.for_display(top), path, top=top, confidence=confidence, target=target)
 
 
 def estimate_groups(

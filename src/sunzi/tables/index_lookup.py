@@ -77,7 +77,7 @@ class IndexLookup:
     def __init__(self, domain: Domain, *, skip_missing: bool = False, fold: Sequence[str] = ()) -> None:
         self._domain, self._skip = domain, skip_missing
         self._folded = FoldedLabels(domain, fold) if fold else None
-        self._known: tuple[Sequence[str | int | None], Integers] = ((), np.empty(0, dtype=np.int64))
+        self._known: tuple[Sequence[str | float | None], Integers] = ((), np.empty(0, dtype=np.int64))
         self._texts: Counter[str] = Counter()
         self.rows = 0
         """The number of rows read."""
@@ -132,7 +132,7 @@ class IndexLookup:
             self._known = rows.texts, self._locate_texts(rows.texts)
         return self._known[1][rows.codes]
 
-    def _locate_texts(self, texts: Sequence[str | int | None]) -> Integers:
+    def _locate_texts(self, texts: Sequence[str | float | None]) -> Integers:
         located = self._domain.locate([self._meaning(text) for text in texts])
         if self._folded is not None:
             for place in np.flatnonzero(located == UNKNOWN).tolist():
@@ -245,7 +245,7 @@ class TextLookup:
 
     def __init__(self, domain: OpenDomain, *, skip_missing: bool = False) -> None:
         self._domain, self._skip = domain, skip_missing
-        self._known: tuple[Sequence[str | int | None], Integers] = ((), np.empty((0, domain.width), dtype=np.int64))
+        self._known: tuple[Sequence[str | float | None], Integers] = ((), np.empty((0, domain.width), dtype=np.int64))
         self.rows = 0
         """The number of rows read."""
         self.skipped = 0

@@ -8,6 +8,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from math import isnan
 from typing import Any, BinaryIO
 
 from sunzi.errors import ParameterError
@@ -109,12 +110,15 @@ def read_json_lines(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, found
 
 
-def json_value(number: int, record: dict[str, Any], name: str) -> str | int | None:
-    """The value under this name: text, an integer, or None if it is null or absent."""
+def json_value(number: int, record: dict[str, Any], name: str, *, numbers: bool) -> str | float | None:
+    """The value under this name: text, an integer, with ``numbers`` any number, or None if it is null or absent."""
     value = record.get(name)
     if value is None or isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    raise ParameterError(f"line {number}: {name!r} must be text or an integer, got {json.dumps(value)[:40]}")
+    if numbers and isinstance(value, float) and not isnan(value):
+        return value
+    wanted = "a number" if numbers else "an integer"
+    raise ParameterError(f"line {number}: {name!r} must be text or {wanted}, got {json.dumps(value)[:40]}")
 
 
 def read_lines(stream: BinaryIO) -> Iterator[tuple[int, str]]:

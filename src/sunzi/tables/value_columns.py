@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sunzi.errors import ParameterError
+from sunzi.formatting import counted
 from sunzi.tables import arrow, column_rows
 from sunzi.tables.arrow import arrow_errors, need_pyarrow
 from sunzi.tables.column_rows import Column, Rows, check_type, choose_columns, is_text, rows_of
@@ -61,7 +62,7 @@ def open_column(
     delimiter: what separates the columns of CSV; by default the comma, semicolon or tab in its line of column names,
         and a tab in ``.tsv``.
     public: the names of further columns, whose rows come in :attr:`Rows.public`.
-    numbers: accept columns of numbers and dates, as texts.
+    numbers: accept columns of numbers and dates, in Arrow and Parquet as texts, and in JSON Lines any number.
     """
     sign = None if delimiter is None else check_delimiter(delimiter)
     if not isinstance(source, (str, Path)):
@@ -81,9 +82,10 @@ def open_column(
             yield csv_column(stream, size, column, sign or ("\t" if suffix == ".tsv" else None), public)
         elif suffix in _ARROW_READERS:
             yield _ARROW_READERS[suffix](path, column, public, numbers)
+        elif suffix == ".txt":
+            yield _text_column(stream, size, column, public)
         else:
-            read = _text_column if suffix == ".txt" else _json_column
-            yield read(stream, size, column, public)
+            yield _json_column(stream, size, column, public, numbers)
 
 
 def read_labels(path: str | Path, column: str | None = None, delimiter: str | None = None) -> list[str]:
@@ -146,7 +148,7 @@ def csv_column(
     return Column(names[positions[0]], pieces, lambda: counting.fraction(size))
 
 
-def _json_column(stream: io.RawIOBase, size: int, column: str | None, public: Sequence[str]) -> Column:
+def _json_column(stream: io.RawIOBase, size: int, column: str | None, public: Sequence[str], numbers: bool) -> Column:
     """The values under one key of JSON Lines; an absent key is a missing value."""
     counting, buffered = _opened(stream)
     records = read_json_lines(buffered)
@@ -155,7 +157,10 @@ def _json_column(stream: io.RawIOBase, size: int, column: str | None, public: Se
         raise ParameterError("the file is empty: JSON Lines hold an object per line")
     keys = list(first[1])
     names = [keys[position] for position in choose_columns(keys, column, public)]
-    values = (tuple(json_value(number, record, name) for name in names) for number, record in chain([first], records))
+    values = (
+        tuple(json_value(number, record, name, numbers=numbers) for name in names)
+        for number, record in chain([first], records)
+    )
     return Column(names[0], _coded_rows(values), lambda: counting.fraction(size))
 
 
@@ -167,15 +172,15 @@ def _text_column(stream: io.RawIOBase, size: int, column: str | None, public: Se
     return Column("line", _coded_rows((text,) for _, text in read_lines(buffered)), lambda: counting.fraction(size))
 
 
-def _coded_rows(values: Iterator[tuple[str | int | None, ...]]) -> Iterator[Rows]:
+def _coded_rows(values: Iterator[tuple[str | float | None, ...]]) -> Iterator[Rows]:
     """The values of one or more columns as rows: positions in the list of distinct ones."""
     while piece := list(islice(values, column_rows.ROWS_AT_ONCE)):
         first, *others = [_coded(column) for column in zip(*piece, strict=True)]
         yield replace(first, public=tuple(others))
 
 
-def _coded(values: Iterable[str | int | None]) -> Rows:
-    codes: dict[str | int | None, int] = {}
+def _coded(values: Iterable[str | float | None]) -> Rows:
+    codes: dict[str | float | None, int] = {}
     array = np.array([codes.setdefault(value, len(codes)) for value in values], dtype=np.int64)
     _check_utf8(text for text in codes if isinstance(text, str))
     return Rows(array, list(codes))
@@ -227,7 +232,8 @@ def _whole_rows(reader: Iterator[list[str]], width: int) -> Iterator[list[str]]:
         number += 1
         fields = row or [""]
         if len(fields) != width:
-            raise ParameterError(f"row {number} has {len(fields)} fields, the line of column names has {width}")
+            found = counted(len(fields), "field")
+            raise ParameterError(f"row {number} has {found}, the line of column names has {width}")
         yield fields
 
 
