@@ -136,7 +136,7 @@ def test_intervals_cover(bins, epsilon, shape):
         estimate = plan.estimate(plan.simulate(values, seed=seed))
         found = estimate.cdf()
         shares = found.values[high] - found.values[low]
-        spread = np.sqrt(estimate._known_uncertainty().ranges(low, high, "reporters"))
+        spread = estimate._known_uncertainty().ranges(low, high, 0.95, "reporters")[0]
         ranges.append((np.abs(shares - truth) <= 1.96 * spread + 1e-12).mean())
         errors.append(((shares - truth) ** 2 / spread**2).mean())
         result = estimate.mean()

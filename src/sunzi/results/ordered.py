@@ -77,17 +77,20 @@ class TreeUncertainty:
         shares = np.clip(shares, 0.0, 1.0)
         return variances - shares * (1 - shares) / self.reports
 
-    def ranges(self, low: Integers, high: Integers, target: Target) -> Floats:
-        """The variances of the frequencies of ranges of bins [low, high)."""
-        return self._about(target, self._moments(low, high)[0], self.cumulative[high] - self.cumulative[low])
+    def _intervals(
+        self, shares: Floats, moments: Floats, confidence: float, target: Target, method: Method = "auto"
+    ) -> tuple[Floats, Floats, Floats]:
+        """The standard errors of shares with these moments, and the ends of their intervals."""
+        variances, slopes = self._about(target, moments[0], shares), moments[1]
+        ends = sum_intervals(shares, shares, variances, slopes, self.reports, confidence, target, method)
+        return intervals.standard_error(variances), *ends
 
-    def range_intervals(
+    def ranges(
         self, low: Integers, high: Integers, confidence: float, target: Target, method: Method = "auto"
-    ) -> tuple[Floats, Floats]:
-        """Intervals of the frequencies of ranges of bins [low, high)."""
-        shares, (variances, slopes) = self.cumulative[high] - self.cumulative[low], self._moments(low, high)
-        variances = self._about(target, variances, shares)
-        return sum_intervals(shares, shares, variances, slopes, self.reports, confidence, target, method)
+    ) -> tuple[Floats, Floats, Floats]:
+        """The standard errors of the frequencies of ranges of bins [low, high), and the ends of their intervals."""
+        shares = self.cumulative[high] - self.cumulative[low]
+        return self._intervals(shares, self._moments(low, high), confidence, target, method)
 
     @cached_property
     def _prefixes(self) -> Floats:
@@ -97,25 +100,21 @@ class TreeUncertainty:
 
     def prefixes(self, confidence: float, target: Target) -> tuple[Floats, Floats, Floats]:
         """The standard errors of the cumulative distribution at all edges, and the ends of its intervals."""
-        shares, (variances, slopes) = self.cumulative[1:-1], self._prefixes
-        variances = self._about(target, variances, shares)
-        low, high = sum_intervals(shares, shares, variances, slopes, self.reports, confidence, target, "auto")
-        ends = self.cumulative[[0, -1]]
-        columns = (intervals.standard_error(variances), (0.0, 0.0)), (low, ends), (high, ends)
-        errors, low, high = (np.concatenate([[first], inner, [last]]) for inner, (first, last) in columns)
-        return errors, low, high
+        errors, low, high = self._intervals(self.cumulative[1:-1], self._prefixes, confidence, target)
+        first, last = self.cumulative[[0, -1]]
+        return np.r_[0.0, errors, 0.0], np.r_[first, low, last], np.r_[first, high, last]
 
     def variances(self, target: Target) -> Floats:
         """The variance of every bin."""
         bins = np.arange(self.tree.size)
-        return self.ranges(bins, bins + 1, target)
+        return self._about(target, self._moments(bins, bins + 1)[0], self.plausible)
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Intervals of every bin."""
         if method == "exact":
             raise EstimateError("method 'exact' is for protocols that count each value; omit it")
         bins = np.arange(self.tree.size)
-        return self.range_intervals(bins, bins + 1, confidence, target, method)
+        return self.ranges(bins, bins + 1, confidence, target, method)[1:]
 
     def query(self, rows: Floats) -> QueryErrors:
         """The errors of any linear queries, in O(D) each."""
@@ -197,10 +196,9 @@ class OrderedEstimate(Estimate):
         confidence = intervals.check_confidence(confidence)
         check_target(target)
         places = np.array(ends[:1]), np.array(ends[1:])
-        error = float(intervals.standard_error(self._tree.ranges(*places, target))[0])
-        first, last = self._tree.range_intervals(*places, confidence, target)
+        error, first, last = (float(found[0]) for found in self._tree.ranges(*places, confidence, target))
         value = float(self._tree.cumulative[ends[1]] - self._tree.cumulative[ends[0]])
-        return QueryResult(value, error, float(first[0]), float(last[0]), confidence)
+        return QueryResult(value, error, first, last, confidence)
 
     def cdf(self, confidence: float = 0.95, *, target: Target = "reporters") -> CumulativeDistribution:
         """The cumulative distribution at all edges of bins.
