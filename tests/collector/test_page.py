@@ -196,18 +196,19 @@ def downloaded(page, link):
 
 
 def test_downloads_are_the_apis_answers(visit, service, tmp_path):
-    page = visit()
-    page.get_by_text("Raw and post-processed").click()
-    page.locator("#search").fill("P")
-    expect(page.locator("#histogram-about")).to_contain_text("4 matching values")
-    page.locator("#client summary").click()
     names = []
-    for link in page.locator(".download").filter(visible=True).all():
-        download = downloaded(page, link)
-        names.append(download.suggested_filename)
-        download.save_as(tmp_path / names[-1])
-        answer = service.get(link.get_attribute("href").removeprefix(service.url))
-        assert (tmp_path / names[-1]).read_bytes() == answer
+    for half in (slice(8), slice(8, None)):  # the browser blocks the eleventh download of a page for a while
+        page = visit()
+        page.get_by_text("Raw and post-processed").click()
+        page.locator("#search").fill("P")
+        expect(page.locator("#histogram-about")).to_contain_text("4 matching values")
+        page.locator("#client summary").click()
+        for link in page.locator(".download").filter(visible=True).all()[half]:
+            download = downloaded(page, link)
+            names.append(download.suggested_filename)
+            download.save_as(tmp_path / names[-1])
+            answer = service.get(link.get_attribute("href").removeprefix(service.url))
+            assert (tmp_path / names[-1]).read_bytes() == answer
     views = {"status", "estimate", "progress", "health"}
     assert {f"fruit-1-{view}.{form}" for view in views for form in ("json", "csv")} <= set(names)
     assert {"fruit-1-estimate.parquet", "fruit-1.tally", "fruit-1.plan.json"} <= set(names)
