@@ -127,13 +127,8 @@ def has_tables_only(arguments: argparse.Namespace) -> bool:
 
 def ask_for_mean(arguments: argparse.Namespace) -> None:
     """Ask for the mean instead of a histogram; options of histograms are refused."""
-    for name in ("top", "postprocess", "publish_delta"):
-        if getattr(arguments, name) is not None:
-            option = name.replace("_", "-")
-            raise ParameterError(
-                f"--{option} is for histograms, and the result of this plan is a mean; omit it, or write a page: "
-                "-o mean.html"
-            )
+    reason = "is for histograms, and the result of this plan is a mean; omit it, or write a page: -o mean.html"
+    refuse_options(arguments, ("top", "postprocess", "publish_delta"), reason)
     arguments.mean = True
 
 
