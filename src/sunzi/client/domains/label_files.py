@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
-from sunzi.errors import DomainError
-from sunzi.numerics.checks import shown
+from ..errors import DomainError, shown
 
 
-def label_bytes(labels: Sequence[str]) -> bytes:
-    """The canonical label file."""
-    broken = next((label for label in labels if "\n" in label or "\r" in label), None)
-    if broken is not None:
-        raise DomainError(f"label {broken!r} contains a line break, which label files do not allow")
-    return "".join(f"{label}\n" for label in labels).encode()
-
-
-def utf8_text(path: str | Path, data: bytes) -> str:
-    """The text of a label file."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DomainError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8") from None
+def read_labels(path: str | Path, digest: str) -> list[str]:
+    """The labels of a file with this SHA-256, or of what is left of it once it is tidied."""
+    data = read_bytes(path)
+    if sha256(data).hexdigest() == digest:
+        return utf8_text(path, data).removesuffix("\n").split("\n")
+    return tidy_labels(path, data)
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -37,6 +27,15 @@ def read_bytes(path: str | Path) -> bytes:
         return gzip.decompress(data)
     except (EOFError, OSError, zlib.error) as error:
         raise DomainError(f"{path}: the gzip file is damaged or truncated: {error}") from None
+
+
+def utf8_text(path: str | Path, data: bytes) -> str:
+    """The text of a label file."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DomainError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8") from None
 
 
 def tidy_labels(path: str | Path, data: bytes) -> list[str]:

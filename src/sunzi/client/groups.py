@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 
-from sunzi.errors import ParameterError, PlanError
-from sunzi.numerics.checks import shown
+from .errors import ParameterError, PlanError, shown
 
 MOST_ATTRIBUTES = 8
 MOST_VALUES = 1000

@@ -1,0 +1,17 @@
+from .client import Client as Client
+from .domains.labels import Domain as Domain
+from .domains.ranges import OrderedDomain as OrderedDomain
+from .domains.records import RecordDomain as RecordDomain
+from .domains.texts import OpenDomain as OpenDomain
+from .errors import BudgetError as BudgetError
+from .errors import DomainError as DomainError
+from .errors import ParameterError as ParameterError
+from .errors import PlanError as PlanError
+from .errors import PrivacyError as PrivacyError
+from .errors import RandomnessError as RandomnessError
+from .errors import ReportError as ReportError
+from .errors import StoreError as StoreError
+from .errors import SunziError as SunziError
+from .errors import UnknownProtocolError as UnknownProtocolError
+from .plan import Plan as Plan
+from .plan import load_plan as load_plan

@@ -1,0 +1,1 @@
+"""Families of blocks, and the block response that reports one of them."""

@@ -1,0 +1,1 @@
+"""The values of a collection: labels, numbers and dates, records, texts."""
