@@ -1,4 +1,15 @@
 from .client import Client as Client
+from .device.consent import do_not_track as do_not_track
+from .device.device import Device as Device
+from .device.device import QueueResult as QueueResult
+from .device.ledger import QueuedReport as QueuedReport
+from .device.memoising import MemoisingClient as MemoisingClient
+from .device.preview import Preview as Preview
+from .device.preview import notice as notice
+from .device.remote import RemoteCollection as RemoteCollection
+from .device.remote import RemoteEpoch as RemoteEpoch
+from .device.remote import Sender as Sender
+from .device.remote import UnauthorizedError as UnauthorizedError
 from .domains.labels import Domain as Domain
 from .domains.ranges import OrderedDomain as OrderedDomain
 from .domains.records import RecordDomain as RecordDomain
@@ -15,3 +26,5 @@ from .errors import SunziError as SunziError
 from .errors import UnknownProtocolError as UnknownProtocolError
 from .plan import Plan as Plan
 from .plan import load_plan as load_plan
+from .randomness import SystemSource as SystemSource
+from .randomness import WordSource as WordSource

@@ -1,0 +1,1 @@
+"""A device that reports repeatedly: consent, memoised noise, a lifetime budget, an outbox, and sending."""
