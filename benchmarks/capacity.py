@@ -26,7 +26,8 @@ from benchmarks import settings
 from benchmarks.collector import EPOCH, REPORTS, requests_per_second
 from benchmarks.markdown import machine, replace_between
 from sunzi.collector import open_store
-from sunzi.collector.epochs import ID_BYTES, Deposit
+from sunzi.client.device.uploads import ID_BYTES
+from sunzi.collector.epochs import Deposit
 from sunzi.plan import Plan, make_plan
 
 PLANS = (

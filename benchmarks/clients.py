@@ -14,7 +14,8 @@ from benchmarks.children import PeerClient, UnavailableError
 from benchmarks.measure import compare, paired, seconds
 from benchmarks.results import Result
 from sunzi.numerics import kernels
-from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource
+from sunzi.client.randomness import SystemSource, WordSource
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 
 COMPACT = ("ss-compact", "mss-compact")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from benchmarks import settings
 from benchmarks.measure import Comparison, paired
 from benchmarks.results import Result
-from sunzi.numerics.bits import byte_length
+from sunzi.client.reports import byte_length
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan, make_plan
 

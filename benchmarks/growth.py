@@ -12,7 +12,8 @@ from benchmarks import settings
 from benchmarks.measure import seconds
 from benchmarks.results import Result, duration
 from benchmarks.servers import batch_of
-from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource
+from sunzi.client.randomness import SystemSource
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 
 USERS, DOMAIN_SIZE, MODULI = 100_000, 20_000, 16

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
-from sunzi.numerics.thresholds import SCALE, exponential_below
+from sunzi.client.thresholds import SCALE, exponential_below
 
 from . import claims
 from .attackers import expected_of_block, values_behind_messages

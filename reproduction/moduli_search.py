@@ -18,11 +18,11 @@ import numpy as np
 
 from sunzi._typing import Integers, Progress
 from sunzi.designs.choice import optimal_block_size
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.primes import next_prime, primes_up_to
-from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.numerics.toeplitz import ToeplitzGram
-from sunzi.plan import Epsilon
+from sunzi.client.epsilon import Epsilon
 from sunzi.planning import search_cache
 from sunzi.protocols.modular_variance import BlockMoments
 

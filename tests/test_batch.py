@@ -7,7 +7,8 @@ import pytest
 
 import sunzi
 from sunzi.batch import _grouped, batch_guarantee, honest_reports, rounded
-from sunzi.errors import ParameterError, PlanWarning, PrivacyError
+from sunzi.client.errors import ParameterError, PrivacyError
+from sunzi.errors import PlanWarning
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 
 PLAN = sunzi.make_plan("ss", 1024, 4)

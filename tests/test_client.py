@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sunzi.errors import DomainError, ParameterError, PrivacyError
+from sunzi.client.errors import DomainError, ParameterError, PrivacyError
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue

@@ -11,10 +11,11 @@ import pytest
 
 import sunzi
 from sunzi import errors
-from sunzi.collector.epochs import Upload
-from sunzi.contract import Contract, parse_json
-from sunzi.device.memoising import MemoisingClient
-from sunzi.groups import chosen_groups
+from sunzi.client.device.uploads import Upload
+from sunzi.contract import Contract
+from sunzi.client.strict_json import parse_json
+from sunzi.client.device.memoising import MemoisingClient
+from sunzi.client.groups import chosen_groups
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import Plan
 from sunzi.tally import Tally

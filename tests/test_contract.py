@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from sunzi.contract import Contract, canonical_json, parse_json
+from sunzi.contract import Contract
+from sunzi.client.strict_json import canonical_json, parse_json
 from sunzi.domains.labels import Domain
-from sunzi.errors import PlanError, PrivacyError
+from sunzi.client.errors import PlanError, PrivacyError
 from sunzi.plan import Plan, make_plan
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from sunzi import wire
-from sunzi.errors import ReportError
+from sunzi.client.errors import ReportError
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sunzi
-from sunzi.errors import ParameterError, PlanError
-from sunzi.groups import are_disjoint, chosen_groups, declare_groups, parse_group, parse_groups
+from sunzi.client.errors import ParameterError, PlanError
+from sunzi.client.groups import are_disjoint, chosen_groups, declare_groups, parse_group, parse_groups
 
 DECLARED = {"country": ["DE", "FR"], "release": ["124", "125.0"]}
 PLAN = sunzi.make_plan("grr", ["no", "yes"], 1, groups=DECLARED)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sunzi.errors import ParameterError, PlanError, PrivacyError, ReportError, SunziError, TallyError
+from sunzi.client.errors import ParameterError, PlanError, PrivacyError, ReportError, SunziError
+from sunzi.errors import TallyError
 from sunzi.plan import Plan, load_plan, make_plan
 from sunzi.protocols.registry import catalogue
 

@@ -3,7 +3,7 @@
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError, SunziError
+from sunzi.client.errors import ParameterError, SunziError
 
 ATTRIBUTES = {"a": ["0", "1"], "b": ["0", "1", "2"]}
 

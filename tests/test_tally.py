@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sunzi.errors import SunziError, TallyError
+from sunzi.client.errors import SunziError
+from sunzi.errors import TallyError
 from sunzi.numerics.counters import Counters
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue

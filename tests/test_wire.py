@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sunzi import wire
-from sunzi.errors import ReportError
+from sunzi.client.errors import ReportError
 from sunzi.plan import make_plan
 
 PLANS = {

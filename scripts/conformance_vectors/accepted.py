@@ -17,11 +17,12 @@ from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, NUMBER, ORDERED, OU
 from conformance_vectors.record_cases import record_cases
 from conformance_vectors.text_cases import text_cases
 from conformance_vectors.words import Awkward, Script, crafted_prefixes
-from sunzi.collector.epochs import Upload
+from sunzi.client.device.uploads import Upload
 from sunzi.contract import Contract
-from sunzi.device.memoising import MemoisingClient
+from sunzi.client.device.memoising import MemoisingClient
 from sunzi.domains.labels import Domain
-from sunzi.numerics.randomness import ReproducibleSource, WordSource
+from sunzi.numerics.randomness import ReproducibleSource
+from sunzi.client.randomness import WordSource
 from sunzi.plan import Plan
 
 SEED = 20_250_101

@@ -15,7 +15,7 @@ from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domains.labels import Domain
-from sunzi.groups import declare_groups
+from sunzi.client.groups import declare_groups
 from sunzi.plan import Plan
 
 

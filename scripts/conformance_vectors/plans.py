@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from sunzi.contract import Contract, canonical_json
+from sunzi.contract import Contract
+from sunzi.client.strict_json import canonical_json
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
@@ -18,7 +19,7 @@ from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
 from sunzi.domains.texts import OpenDomain
-from sunzi.numerics.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
+from sunzi.client.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
 
 Record = dict[str, Any]
 View = tuple[int | list[int] | Record, int]

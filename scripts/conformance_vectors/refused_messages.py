@@ -29,13 +29,13 @@ from conformance_vectors.plans import (
     spoilt,
 )
 from conformance_vectors.words import LARGEST_WORD, payload_of
-from sunzi.contract import canonical_json
+from sunzi.client.strict_json import canonical_json
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
-from sunzi.errors import ReportError
-from sunzi.wire import BATCH_MAGIC
+from sunzi.client.errors import ReportError
+from sunzi.client.reports import BATCH_MAGIC
 
 
 def refused_messages() -> Iterator[tuple[str, Record]]:

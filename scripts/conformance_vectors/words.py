@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from sunzi.designs.base import Design
 from sunzi.designs.response import BlockResponse
-from sunzi.errors import ReportError
-from sunzi.numerics.bits import byte_length
-from sunzi.numerics.randomness import Words, WordSource
+from sunzi.client.errors import ReportError
+from sunzi.client.reports import byte_length
+from sunzi.numerics.randomness import Words
+from sunzi.client.randomness import WordSource
 from sunzi.numerics.subset_sampling import variate_bounds, word_ends
 from sunzi.plan import Plan
 from sunzi.protocols.rounding import RoundedNumbers

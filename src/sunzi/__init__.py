@@ -8,6 +8,6 @@
 Public names are imported on first use: ``import sunzi`` alone imports neither numpy nor scipy.
 """
 
-from sunzi._lazy import attach
+from sunzi.client._lazy import attach
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__ = attach(__name__, __file__)

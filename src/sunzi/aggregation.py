@@ -15,9 +15,9 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.batch import batch_size, check_honest
+from sunzi.client.errors import shown, whole_number
 from sunzi.errors import TallyError
 from sunzi.formatting import byte_size, counted
-from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.plan import Plan
 from sunzi.tally import Tally, TallyLayout
@@ -140,7 +140,7 @@ def tally_from_counts(plan: Plan, counts: Sequence[Any] | Integers, reports: int
     if len(values) != layout.length:
         raise TallyError(_wrong_length(plan, len(values)))
     vector = np.array([_count(index, value) for index, value in enumerate(values)], dtype=np.int64)
-    return Tally(plan.contract.fingerprint, layout, number, Counters(layout.length, None, vector))
+    return Tally(plan.digest, layout, number, Counters(layout.length, None, vector))
 
 
 def _counter_kind(layout: TallyLayout) -> CounterKind:

@@ -16,11 +16,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from sunzi.errors import ParameterError, PlanWarning, PrivacyError
+from sunzi.client.errors import ParameterError, PrivacyError, shown, whole_number
+from sunzi.errors import PlanWarning
 from sunzi.formatting import counted, percent
 from sunzi.numerics.bit_sums import BitSums
 from sunzi.numerics.blanket import LEAST_DELTA, Blanket
-from sunzi.numerics.checks import real_number, shown, whole_number
+from sunzi.numerics.checks import real_number
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.registry import is_built_in
 

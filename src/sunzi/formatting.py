@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
 
+from sunzi.client.epsilon import privacy_in_words
+
 _PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -71,15 +73,7 @@ def _decimals(percentage: float) -> int:
 
 def privacy_bound(epsilon: Fraction) -> str:
     """Return what ε guarantees, in one sentence."""
-    bound = f"at most {_factor(epsilon)} times as likely under one value as under any other"
-    return f"epsilon = {epsilon}: any report is {bound}"
-
-
-def _factor(epsilon: Fraction) -> str:
-    try:
-        return f"{math.exp(epsilon):,.3g}"
-    except OverflowError:
-        return f"e^{float(epsilon):.4g}"
+    return f"epsilon = {epsilon}: {privacy_in_words(epsilon)}"
 
 
 def attacker_success(attackability: float, choices: int, guessed: str = "the value") -> str:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sunzi._typing import Floats
+from sunzi.atomic_files import write_atomically
 from sunzi.batch import BatchGuarantee, Reader, batch_guarantee, minimum_batch
-from sunzi.client import Client
-from sunzi.contract import Contract, canonical_json, parse_json
+from sunzi.batch_client import BatchClient
+from sunzi.client import plan as client
+from sunzi.client.epsilon import Epsilon, parse_epsilon
+from sunzi.client.errors import ParameterError
+from sunzi.client.groups import groups_in_words
+from sunzi.client.randomness import WordSource
 from sunzi.display.markup import facts_table, for_notebook
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError, PlanError, TallyError, UnknownProtocolError
+from sunzi.domains.ranges import OrderedDomain
+from sunzi.domains.records import RecordDomain
+from sunzi.domains.texts import OpenDomain
+from sunzi.errors import TallyError
 from sunzi.formatting import attacker_success, bits_in_words, percent, privacy_bound
-from sunzi.groups import DeclaredGroups, declare_groups, groups_in_words
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.randomness import ReproducibleSource, WordSource
-from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols.base import Protocol, check_options
 from sunzi.protocols.counting import Reports, count_reports
 from sunzi.protocols.registry import find
@@ -28,13 +33,10 @@ from sunzi.results.discovery import Discovery, Threshold
 from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
-Epsilon = int | float | str | Decimal | Fraction
-
 _USERS = (10_000, 1_000_000)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(client.Plan):
     """One collection: its public terms, and the clients, tallies and estimates that follow from them.
 
     Immutable. Two plans are equal if and only if their fingerprints are.
@@ -46,47 +48,25 @@ class Plan:
     3
     """
 
-    contract: Contract
-    protocol: Protocol
+    if TYPE_CHECKING:
 
-    @classmethod
-    def of(cls, protocol: Protocol, domain: Domain, groups: Mapping[str, Iterable[str]] | None = None) -> Plan:
-        """The plan of a protocol that is already made.
+        @property
+        def protocol(self) -> Protocol:
+            """How clients randomise values, and how the server estimates from their reports."""
 
-        Parameters
-        ----------
-        protocol: the protocol.
-        domain: its values.
-        groups: as for :meth:`with_groups`.
-        """
-        declared = declare_groups(groups or {})
-        return cls(Contract(protocol.name, protocol.epsilon, domain, protocol.parameters(), declared), protocol)
+        @property
+        def domain(self) -> Domain:
+            """The values, as labels and indices."""
 
-    @classmethod
-    def from_contract(cls, contract: Contract) -> Plan:
-        """Rebuild the protocol from the contract's integers and check each of them."""
-        parameters = contract.to_json()["parameters"]
-        try:
-            kind = find(contract.protocol)
-            kind.check_domain(contract.domain)
-            made = kind.from_parameters(contract.domain.size, contract.epsilon, parameters)
-            made.check_attributes(contract.domain)
-        except UnknownProtocolError:
-            raise
-        except ParameterError as error:
-            raise PlanError(str(error)) from None
-        if canonical_json(made.parameters()) != canonical_json(parameters):  # to Python, true is 1
-            raise PlanError(f"the parameters of this {contract.protocol} plan are not in canonical form")
-        return cls(contract, made)
+    @staticmethod
+    def protocol_kind(name: str) -> type[Protocol]:
+        """The class of a protocol, registered and installed ones included."""
+        return find(name)
 
-    @classmethod
-    def from_json(cls, data: bytes | str) -> Plan:
-        """The plan described by the text of a plan file."""
-        return cls.from_contract(Contract.from_json(parse_json(data.encode() if isinstance(data, str) else data)))
-
-    def with_labels(self, path: str | Path) -> Plan:
-        """The same plan with its labels, read from the file that the plan names by its hash."""
-        return Plan(replace(self.contract, domain=self.domain.attach(path)), self.protocol)
+    @staticmethod
+    def domain_kind(key: str) -> type[Domain]:
+        """The class of domains of "values", a "range", "attributes" or "symbols"."""
+        return {"values": Domain, "range": OrderedDomain, "attributes": RecordDomain, "symbols": OpenDomain}[key]
 
     def with_groups(self, groups: Mapping[str, Iterable[str]]) -> Plan:
         """The same plan with these public groups, which uploads may name; its fingerprint differs.
@@ -97,28 +77,7 @@ class Plan:
         ----------
         groups: for every attribute, such as "country", all of its values.
         """
-        declared = declare_groups(groups)
-        return Plan(replace(self.contract, groups=declared), self.protocol)
-
-    @property
-    def domain(self) -> Domain:
-        """The values, as labels and indices."""
-        return self.contract.domain
-
-    @property
-    def groups(self) -> DeclaredGroups:
-        """The public groups that uploads may name: for every attribute its values."""
-        return self.contract.groups
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The privacy budget of one report, exactly."""
-        return self.contract.epsilon
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the plan's canonical form, in hexadecimal."""
-        return self.contract.fingerprint.hex()
+        return Plan(self.protocol, self.domain, groups)
 
     @property
     def report_bits(self) -> float:
@@ -194,8 +153,8 @@ class Plan:
         return minimum_batch(self.protocol, epsilon, delta, honest=honest, reader=reader)
 
     def save(self, path: str | Path) -> None:
-        """Write the plan file atomically."""
-        self.contract.save(path)
+        """Write the plan file atomically, indented for reading."""
+        write_atomically(path, f"{json.dumps(self.to_json(), ensure_ascii=False, indent=1)}\n".encode())
 
     def client(
         self,
@@ -204,8 +163,9 @@ class Plan:
         source: WordSource | None = None,
         max_epsilon: Epsilon | None = None,
         fingerprint: str | bytes | None = None,
-    ) -> Client:
-        """A client, as it runs on a device.
+        **limits: int,
+    ) -> BatchClient:
+        """The client that runs on a device, with batch methods on top.
 
         Parameters
         ----------
@@ -213,8 +173,13 @@ class Plan:
         source: a source of random words other than the operating system, for tests and proofs.
         max_epsilon: refuse the plan if it spends more than this.
         fingerprint: refuse the plan if its fingerprint differs.
+        limits: ``max_bits`` and ``max_work``, what one report may cost the device.
         """
-        return Client(self, seed=seed, source=source, max_epsilon=max_epsilon, fingerprint=fingerprint)
+        if seed is not None:
+            if source is not None:
+                raise ParameterError("give a seed or a source, not both")
+            source = ReproducibleSource(seed)
+        return BatchClient(self, source=source, max_epsilon=max_epsilon, fingerprint=fingerprint, **limits)
 
     def simulate(self, values: object, *, seed: int | Sequence[int]) -> Tally:
         """A tally distributed like that of real reports of these values, without encoding any report.
@@ -234,14 +199,14 @@ class Plan:
         ----------
         reports: one report, one batch, a binary stream of batches, or an iterable of reports and batches.
         """
-        return self._tally(*count_reports(self.protocol, self.contract.fingerprint, reports))
+        return self._tally(*count_reports(self.protocol, self.digest, reports))
 
     def empty_tally(self) -> Tally:
         """A tally of no reports, to add to."""
         return self._tally(0, Counters.zeros(self.protocol.tally_layout.length))
 
     def _tally(self, reports: int, counters: Counters) -> Tally:
-        return Tally(self.contract.fingerprint, self.protocol.tally_layout, reports, counters)
+        return Tally(self.digest, self.protocol.tally_layout, reports, counters)
 
     def estimate(self, tally: Tally, **options: Any) -> Estimate:
         """The unbiased histogram of the users who reported.
@@ -311,20 +276,12 @@ class Plan:
         """Raise TallyError unless it is a tally of this plan."""
         if not isinstance(tally, Tally):
             raise TallyError(f"an estimate takes a Tally, got {type(tally).__name__}; plan.tally makes one of reports")
-        if tally.fingerprint != self.contract.fingerprint:
+        if tally.fingerprint != self.digest:
             raise TallyError(
                 f"this tally belongs to the plan {tally.fingerprint.hex()[:16]}…, not to {self.fingerprint[:16]}…"
             )
         if tally.layout != self.protocol.tally_layout:
             raise TallyError("this tally's counters do not have this plan's layout")
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both have the same fingerprint."""
-        return isinstance(other, Plan) and self.contract.fingerprint == other.contract.fingerprint
-
-    def __hash__(self) -> int:
-        """A hash of the fingerprint."""
-        return hash(self.contract.fingerprint)
 
     def __repr__(self) -> str:
         """The terms in one line."""
@@ -473,7 +430,7 @@ def make_plan(
     kind.check_domain(terms)
     check_options(protocol, kind.choose, options)
     made = kind.choose(terms.size, budget, **kind.domain_options(terms), **options)
-    return Plan.of(made, terms, groups)
+    return Plan(made, terms, groups)
 
 
 def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:
@@ -490,9 +447,4 @@ def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:
     >>> sunzi.load_plan(path).domain.labels
     ('no', 'yes')
     """
-    contract = Contract.load(path)
-    try:
-        plan = Plan.from_contract(contract)
-        return plan if labels is None else plan.with_labels(labels)
-    except PlanError as error:
-        raise type(error)(f"{path}: {error}") from None
+    return client.read_plan(path, labels, Plan)

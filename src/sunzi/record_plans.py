@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import ulp
 
+from sunzi.client.epsilon import Epsilon, parse_epsilon
+from sunzi.client.errors import ParameterError
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
-from sunzi.errors import ParameterError
 from sunzi.numerics.effects import subsets
-from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.plan import Epsilon, Plan
+from sunzi.plan import Plan
 from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.rounding import RoundedNumbers
 from sunzi.protocols.table_views import TableViews
@@ -46,7 +46,7 @@ def make_ordered(
             f"{domain.shown_edge(0)} to {domain.shown_edge(domain.size)} are {apart:.3g} apart; use fewer bins, or "
             "subtract the start of the range from all numbers"
         )
-    return Plan.of(OrderedViews.choose(domain.size, parse_epsilon(epsilon)), domain)
+    return Plan(OrderedViews.choose(domain.size, parse_epsilon(epsilon)), domain)
 
 
 def make_number(low: float, high: float, epsilon: Epsilon, *, clamp: bool = False, unit: str = "") -> Plan:
@@ -62,7 +62,7 @@ def make_number(low: float, high: float, epsilon: Epsilon, *, clamp: bool = Fals
     5
     """
     domain = OrderedDomain(low, high, _STEPS, clamp=clamp, unit=unit)
-    return Plan.of(RoundedNumbers.choose(domain.size, parse_epsilon(epsilon)), domain)
+    return Plan(RoundedNumbers.choose(domain.size, parse_epsilon(epsilon)), domain)
 
 
 def make_tables(
@@ -105,7 +105,7 @@ def make_tables(
     unused = [name for number, name in enumerate(domain.attributes) if not any(number in table for table in tables)]
     if unused:
         raise ParameterError(f"no table has the attribute {unused[0]!r}; add one, or remove the attribute")
-    return Plan.of(TableViews.choose(domain.size, parse_epsilon(epsilon), domain.sizes, tables), domain)
+    return Plan(TableViews.choose(domain.size, parse_epsilon(epsilon), domain.sizes, tables), domain)
 
 
 def _is_list(value: object) -> bool:

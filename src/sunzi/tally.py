@@ -16,8 +16,9 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.atomic_files import write_atomically
+from sunzi.client.errors import SunziError
 from sunzi.display.markup import facts_table, for_notebook
-from sunzi.errors import SunziError, TallyError
+from sunzi.errors import TallyError
 from sunzi.formatting import counted
 from sunzi.numerics.counters import Counters
 

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from sunzi import wire
 from sunzi._typing import Integers
 from sunzi.analysis.statistics import lower_limits, upper_limits
+from sunzi.client.errors import ReportError, SunziError
 from sunzi.designs.base import Design
-from sunzi.errors import ReportError, SunziError, TallyError
+from sunzi.errors import TallyError
 from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource
 from sunzi.plan import Plan, make_plan
 from sunzi.tally import Tally
@@ -164,7 +165,7 @@ def _values(plan: Plan, users: int = _USERS) -> Integers:
 
 def check_plan_round_trip(plan: Plan) -> None:
     """A plan's JSON restores the plan, with the same fingerprint."""
-    restored = Plan.from_json(plan.contract.canonical)
+    restored = Plan.from_json(plan.canonical)
     assert restored == plan, "the plan's JSON restores another plan"
     assert restored.protocol.parameters() == plan.protocol.parameters(), "parameters changed in the round trip"
 

@@ -1,14 +1,12 @@
-"""The bytes of one report and of a batch of reports, as docs/format.md specifies them.
+"""Many reports at once: their bytes, and those of batches, as arrays (docs/format.md).
 
 A report is a *selector* (the block of a modular protocol; absent elsewhere) and a *payload* in exactly the bits that
 its layout states, padded with zero bits to whole bytes. Short payloads are integers below a public limit, long ones
-bytes, which the protocol checks. Guarantees: accepted bytes re-encode to themselves; the length of a report depends on
-its selector alone, never on the value.
+bytes, which the protocol checks. Guarantee: accepted bytes re-encode to themselves.
 """
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,67 +16,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.errors import ReportError
-from sunzi.formatting import counted
-from sunzi.numerics.bits import (
-    Rows,
-    as_integers,
-    as_rows,
+from sunzi.client.errors import ReportError
+from sunzi.client.reports import (
+    BATCH_CHECKSUM,
+    BATCH_HEADER,
+    BATCH_MAGIC,
+    ReportLayout,
     byte_length,
-    index_bits,
-    pack,
-    place_rows,
-    take_rows,
-    unpack,
+    frame_batch,
+    is_batch,
 )
+from sunzi.formatting import counted
+from sunzi.numerics.bits import Rows, as_integers, as_rows, pack, place_rows, take_rows, unpack
 
 # Integers, one per report; or rows of bytes, the lowest bits first.
 Payloads = NDArray[np.uint64] | Rows
 
-BATCH_MAGIC = b"SUNZIRB\x01"
-_HEADER = struct.Struct("<8s32sQ")
-_CHECKSUM = struct.Struct("<I")
 _NARROW_REPORTS, _WIDE_REPORTS, _WIDE_CHUNK_BYTES = 1 << 19, 1 << 16, 1 << 25
 """The most reports, and bytes of long reports, that are decoded together: fewer are slower, more take memory."""
 _MOST_REPORTS = 1 << 48
 
 
-@dataclass(frozen=True)
-class ReportLayout:
-    """For every selector, the payload's width in bits and the limit that it must stay below; None if it is bytes.
+def byte_lengths(layout: ReportLayout) -> Integers:
+    """The bytes of a report, for every selector."""
+    return np.array([byte_length(layout.selector_bits + width) for width in layout.payload_bits])
 
-    >>> layout = ReportLayout(payload_bits=(4,), payload_limits=(10,))
-    >>> layout.max_bits, layout.mean_bits
-    (4, 4.0)
-    """
 
-    payload_bits: tuple[int, ...]
-    payload_limits: tuple[int | None, ...]
-
-    @property
-    def selector_bits(self) -> int:
-        """Bits that name the selector; none if there is only one."""
-        return index_bits(len(self.payload_bits))
-
-    @property
-    def mean_bits(self) -> float:
-        """Mean bits of a report; selectors are equally likely."""
-        return self.selector_bits + sum(self.payload_bits) / len(self.payload_bits)
-
-    @property
-    def max_bits(self) -> int:
-        """Bits of the longest report."""
-        return self.selector_bits + max(self.payload_bits)
-
-    @property
-    def byte_lengths(self) -> Integers:
-        """The bytes of a report, for every selector."""
-        return np.array([byte_length(self.selector_bits + width) for width in self.payload_bits])
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether every report is one integer and nothing else."""
-        return len(self.payload_bits) == 1 and self.payload_limits[0] is not None
+def is_narrow(layout: ReportLayout) -> bool:
+    """Whether every report is one integer and nothing else."""
+    return len(layout.payload_bits) == 1 and layout.payload_limits[0] is not None
 
 
 @dataclass(frozen=True)
@@ -146,16 +112,9 @@ def _checked(payloads: NDArray[np.uint64], limit: int | None) -> NDArray[np.uint
     return payloads
 
 
-def encode_report(layout: ReportLayout, encoded: EncodedReports) -> bytes:
-    """The bytes of exactly one report."""
-    (selector,), (payload,) = encoded.selectors.tolist(), encoded.in_order()
-    bits = layout.selector_bits + layout.payload_bits[selector]
-    return (selector | payload << layout.selector_bits).to_bytes(byte_length(bits), "little")
-
-
 def encode_each(layout: ReportLayout, encoded: EncodedReports) -> list[bytes]:
     """The bytes of each report."""
-    lengths = layout.byte_lengths[encoded.selectors]
+    lengths = byte_lengths(layout)[encoded.selectors]
     ends = np.cumsum(lengths)
     starts = 8 * (ends - lengths)
     buffer = _placed(layout, encoded, starts + layout.selector_bits, 8 * int(lengths.sum()))
@@ -167,13 +126,13 @@ def encode_each(layout: ReportLayout, encoded: EncodedReports) -> list[bytes]:
 
 def decode_reports(layout: ReportLayout, reports: Sequence[bytes]) -> EncodedReports:
     """Decode single reports; refuse a wrong length, non-zero padding and values out of range."""
-    if layout.is_narrow:
+    if is_narrow(layout):
         return EncodedReports.single(_decode_narrow(layout, reports))
     mask = (1 << layout.selector_bits) - 1
     selectors = np.array([int.from_bytes(report[:8], "little") & mask for report in reports], dtype=np.int64)
     _check_selectors(layout, selectors)
     lengths = np.array([len(report) for report in reports], dtype=np.int64)
-    needed = layout.byte_lengths[selectors]
+    needed = byte_lengths(layout)[selectors]
     wrong = np.flatnonzero(lengths != needed)
     if wrong.size:
         selector, due, got = selectors[wrong[0]], needed[wrong[0]], lengths[wrong[0]]
@@ -200,33 +159,26 @@ def _decode_narrow(layout: ReportLayout, reports: Sequence[bytes]) -> NDArray[np
     return _checked(values, layout.payload_limits[0])
 
 
-def is_batch(data: bytes) -> bool:
-    """Whether the bytes begin like a batch; a single report does so with probability at most 2^−61."""
-    return data[: len(BATCH_MAGIC)] == BATCH_MAGIC
-
-
 def declared_reports(data: bytes) -> int:
     """The number of reports by the header of a batch, which may lie; 1 for anything else.
 
     >>> declared_reports(b"a report")
     1
     """
-    if len(data) < _HEADER.size or not is_batch(data):
+    if len(data) < BATCH_HEADER.size or not is_batch(data):
         return 1
-    return int(_HEADER.unpack_from(data)[2])
+    return int(BATCH_HEADER.unpack_from(data)[2])
 
 
 def encode_batch(layout: ReportLayout, fingerprint: bytes, encoded: EncodedReports) -> bytes:
-    """Header, packed selectors, packed payloads, CRC-32 of all that precedes it."""
-    parts = [_HEADER.pack(BATCH_MAGIC, fingerprint, len(encoded))]
-    if layout.is_narrow:
-        parts.append(pack(np.asarray(encoded.payloads[0], dtype=np.uint64), layout.payload_bits[0]))
+    """Header, packed selectors, packed payloads, checksum."""
+    if is_narrow(layout):
+        packed = pack(np.asarray(encoded.payloads[0], dtype=np.uint64), layout.payload_bits[0])
     else:
         widths = np.array(layout.payload_bits)[encoded.selectors]
-        parts.append(pack(encoded.selectors.astype(np.uint64), layout.selector_bits))
-        parts.append(_placed(layout, encoded, np.cumsum(widths) - widths, int(widths.sum()))[:-1].tobytes())
-    body = b"".join(parts)
-    return body + _CHECKSUM.pack(zlib.crc32(body))
+        packed = pack(encoded.selectors.astype(np.uint64), layout.selector_bits)
+        packed += _placed(layout, encoded, np.cumsum(widths) - widths, int(widths.sum()))[:-1].tobytes()
+    return frame_batch(fingerprint, len(encoded), packed)
 
 
 class _Reader:
@@ -259,16 +211,16 @@ def read_batches(stream: BinaryIO, layout: ReportLayout, fingerprint: bytes) -> 
 
 def _read_batch(reader: _Reader, first: bytes, layout: ReportLayout, fingerprint: bytes) -> Iterator[EncodedReports]:
     reader.checksum = zlib.crc32(first)
-    magic, found, count = _HEADER.unpack(first + reader.take(_HEADER.size - 1))
+    magic, found, count = BATCH_HEADER.unpack(first + reader.take(BATCH_HEADER.size - 1))
     if magic != BATCH_MAGIC:
         raise ReportError(f"this is not a batch of reports: it begins with {magic!r}")
     if found != fingerprint:
         raise ReportError(f"these reports belong to the plan {found.hex()[:16]}…, not to {fingerprint.hex()[:16]}…")
     if count >= _MOST_REPORTS:
         raise ReportError(f"{count} reports exceed the maximum of {_MOST_REPORTS - 1} in a batch")
-    yield from _read_narrow(reader, layout, count) if layout.is_narrow else _read_wide(reader, layout, count)
+    yield from _read_narrow(reader, layout, count) if is_narrow(layout) else _read_wide(reader, layout, count)
     expected = reader.checksum
-    if _CHECKSUM.unpack(reader.take(_CHECKSUM.size))[0] != expected:
+    if BATCH_CHECKSUM.unpack(reader.take(BATCH_CHECKSUM.size))[0] != expected:
         raise ReportError("the batch is corrupted: its checksum does not match")
 
 

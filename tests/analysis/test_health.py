@@ -10,7 +10,8 @@ from small_records import RECORD_PLANS
 import sunzi
 from sunzi.analysis import check_health
 from sunzi.analysis.health import DEFAULT_SIGNIFICANCE
-from sunzi.errors import ParameterError, TallyError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import TallyError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.numerics.toeplitz import fold

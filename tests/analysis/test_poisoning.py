@@ -13,7 +13,7 @@ import sunzi
 from sunzi.analysis import PoisoningReach, PoisoningStudy, check_health, study_poisoning
 from sunzi.analysis.fake_reports import ATTACKS, FakeClients, as_bytes
 from sunzi.analysis.poisoning import HONEST
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.planning import push_bound
 from sunzi.protocols.base import Protocol
 from sunzi.wire import payload_integers

@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 import sunzi
-from sunzi.wire import BATCH_MAGIC
+from sunzi.client.reports import BATCH_MAGIC
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from screen import Screen
 from sunzi import __version__
 from sunzi.cli import demo
 from sunzi.cli.main import main
-from sunzi.errors import SunziError
+from sunzi.client.errors import SunziError
 
 SMALL = ("demo", "--users", "2000", "--size", "50", "--protocol", "grr", "--epsilon", "3")
 

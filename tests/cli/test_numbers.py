@@ -3,7 +3,7 @@
 import pytest
 
 from sunzi.cli import numbers
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pyarrow import parquet
 import sunzi
 from sunzi.cli import privatize
 from sunzi.cli.main import main
-from sunzi.client import Client
+from sunzi.batch_client import BatchClient
 
 BROWSER = ("--column", "browser")
 

@@ -18,7 +18,7 @@ from sunzi.cli import serve as serve_command
 from sunzi.cli.main import main
 from sunzi.collector import Collector, RemoteCollector, Settings, serve
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.errors import ReportError
+from sunzi.client.errors import ReportError
 
 LABELS = ["apple", "pear", "plum", "fig"]
 

@@ -14,7 +14,7 @@ import sunzi
 from sunzi.cli.main import main
 from sunzi.cli.sources import EpochChoice, read_epochs
 from sunzi.collector import Collector, RemoteCollector, Settings, open_store, serve
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 
 @dataclass(frozen=True)

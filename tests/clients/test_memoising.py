@@ -8,7 +8,7 @@ import pytest
 import vectors
 
 import sunzi
-from sunzi.device.memoising import MemoisingClient
+from sunzi.client.device.memoising import MemoisingClient
 
 ATTRIBUTES = ["browser", "Sprache", "年齢", "a\0b", " "]
 

@@ -9,7 +9,7 @@ import secrets
 import javascript
 import pytest
 
-from sunzi.errors import PlanError
+from sunzi.client.errors import PlanError
 from sunzi.plan import Plan
 
 MUTANTS = 2000

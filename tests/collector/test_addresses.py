@@ -2,8 +2,8 @@
 
 import pytest
 
-from sunzi.collector.addresses import Address, canonical_epoch, parse_collection, parse_epoch
-from sunzi.errors import ParameterError
+from sunzi.client.device.addresses import Address, canonical_epoch, parse_collection, parse_epoch
+from sunzi.client.errors import ParameterError
 
 EPOCH = "https://collector.example/v1/collections/browsers/epochs/12"
 

@@ -11,7 +11,7 @@ import sunzi
 from sunzi.collector import service as service_module
 from sunzi.collector.audit_log import AuditLog
 from sunzi.collector.settings import UploadKey
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
 BASE = "/v1/collections/default/epochs/1"

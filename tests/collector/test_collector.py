@@ -15,7 +15,7 @@ from sunzi.collector.collector import (
 from sunzi.collector.epochs import Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError, ReportError
+from sunzi.client.errors import ParameterError, ReportError
 from sunzi.plan import Plan, make_plan
 
 PLAN = make_plan("grr", ["Äpfel", "pear", "plum"], 1)

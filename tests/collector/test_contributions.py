@@ -11,7 +11,7 @@ import pytest
 from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
 
 from sunzi.collector.epochs import Deposit
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 
 def with_key(epoch, number, uploader="app", quota=None, **options):

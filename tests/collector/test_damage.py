@@ -19,7 +19,7 @@ from deposits import an_id
 
 import sunzi
 from sunzi.collector import Collector, UploadKey, backup, merge_shards, open_store
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 PLANS = {
     "web": sunzi.make_plan("grr", ["Firefox", "Chrome", "other"], epsilon=2, groups={"country": ["DE", "FR"]}),

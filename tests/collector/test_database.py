@@ -5,7 +5,7 @@ import threading
 import pytest
 from deposits import a_deposit, an_epoch, total
 
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 
 def test_threads_that_end_leave_no_connection(store):

@@ -8,7 +8,7 @@ from running import fresh_id, running
 import sunzi
 from sunzi.collector.remote import RemoteCollector
 from sunzi.collector.settings import Settings
-from sunzi.errors import ParameterError, ReportError, StoreError
+from sunzi.client.errors import ParameterError, ReportError, StoreError
 from sunzi.tally import Tally
 
 pytestmark = pytest.mark.slow

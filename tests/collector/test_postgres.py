@@ -24,7 +24,7 @@ from sunzi.collector.epochs import Deposit
 from sunzi.collector.postgres import PostgresStore
 from sunzi.collector.stores import _take_schema, backup, open_store
 from sunzi.collector.writer import Writer
-from sunzi.errors import ParameterError, StoreError
+from sunzi.client.errors import ParameterError, StoreError
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

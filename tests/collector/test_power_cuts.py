@@ -11,7 +11,7 @@ from ledger import COUNTERS, Ledger
 from power_cuts import Disk, File, PowerCuts
 
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 CUTS = 400
 EPOCHS = 8

@@ -21,7 +21,7 @@ from running import running
 
 import sunzi
 from sunzi.collector import RemoteCollector
-from sunzi.device import Device, Sender
+from sunzi.client import Device, Sender
 
 pytestmark = pytest.mark.slow
 

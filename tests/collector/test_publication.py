@@ -8,7 +8,7 @@ import pytest
 import sunzi
 from sunzi.collector import Collector, Settings, UploadKey, open_store
 from sunzi.collector.publication import Publisher, published_groups, smallest_cell
-from sunzi.errors import PrivacyError
+from sunzi.client.errors import PrivacyError
 
 PLAN = sunzi.make_plan("grr", 1024, 4)
 OTHER = sunzi.make_plan("grr", 1024, 3)

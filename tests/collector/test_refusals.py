@@ -14,7 +14,7 @@ from sunzi.collector import refusals
 from sunzi.collector.collector import ClosedEpochError, MisdirectedError, UnknownEpochError
 from sunzi.collector.refusals import RefusalError, refusal, refuse, refuse_http, refuse_invalid
 from sunzi.collector.writer import OverloadError
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 PLAN = sunzi.make_plan("grr", 4, 1)
 

@@ -14,8 +14,9 @@ from running import running
 import sunzi
 from sunzi.collector import remote as remote_module
 from sunzi.collector.remote import RemoteCollector
-from sunzi.device.device import Device, Sender
-from sunzi.errors import PlanError, PrivacyError, ReportError, StoreError, SunziError
+from sunzi.client.device.device import Device
+from sunzi.client.device.remote import Sender
+from sunzi.client.errors import PlanError, PrivacyError, ReportError, StoreError, SunziError
 
 PLAN = sunzi.make_plan("ss-compact", [f"word {number}" for number in range(50)], 2)
 

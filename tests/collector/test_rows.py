@@ -7,7 +7,7 @@ import pytest
 
 from sunzi.collector.epochs import Contribution, Epoch
 from sunzi.collector.rows import RowReader
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 ROWS = RowReader("store.db")
 EPOCH = (1, "web", 2, 500, 10, 1.5, None)

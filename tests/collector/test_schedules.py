@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sunzi.collector.schedules import Schedule
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 NOW = datetime(2026, 11, 16, 15, 30, tzinfo=UTC)  # a Monday
 

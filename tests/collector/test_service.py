@@ -8,7 +8,7 @@ import pytest
 from running import running
 
 import sunzi
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sunzi.collector.settings import LiveSettings, Settings, UploadKey, read_secret, read_upload_keys
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 
 def test_only_loopback_without_an_admin_token():

@@ -16,7 +16,7 @@ from sunzi.collector import sqlite as sqlite_module
 from sunzi.collector.epochs import Deposit
 from sunzi.collector.sqlite import APPLICATION_ID, SqliteStore
 from sunzi.collector.stores import backup, open_store
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

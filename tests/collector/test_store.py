@@ -15,7 +15,7 @@ from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
 
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Deposit, Shard
-from sunzi.errors import ParameterError, StoreError
+from sunzi.client.errors import ParameterError, StoreError
 from sunzi.plan import make_plan
 
 

@@ -15,7 +15,7 @@ from sunzi.collector import stores
 from sunzi.collector.epochs import Deposit, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.stores import backup, copy_store, find_epoch, merge_shards, open_store, stored_tally
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 from sunzi.plan import Plan, make_plan
 
 PLAN = make_plan("grr", 20, 1)

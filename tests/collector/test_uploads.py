@@ -13,7 +13,7 @@ import sunzi
 from sunzi.collector.epochs import Shard
 from sunzi.collector.settings import UploadKey, read_upload_keys
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from sunzi.collector import writer as writer_module
 from sunzi.collector.epochs import Outcome, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.writer import OverloadError, Writer
-from sunzi.errors import ParameterError, StoreError
+from sunzi.client.errors import ParameterError, StoreError
 
 
 class Mailbox:

@@ -7,7 +7,7 @@ from design_blocks import cyclotomic_blocks, incidence_of, projective_blocks
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
-from sunzi.errors import PlanError
+from sunzi.client.errors import PlanError
 from sunzi.numerics.counters import Counters
 
 CYCLOTOMIC = [

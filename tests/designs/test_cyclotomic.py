@@ -11,7 +11,7 @@ from sunzi.designs import cyclotomic
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
-from sunzi.errors import PlanError
+from sunzi.client.errors import PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.registry import find

@@ -7,7 +7,7 @@ import pytest
 
 from sunzi.designs import projective
 from sunzi.designs.projective import Projective, choose_projective
-from sunzi.errors import ParameterError, PlanError
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 
 

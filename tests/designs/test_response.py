@@ -8,10 +8,11 @@ import pytest
 from sunzi.designs import response as response_module
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
-from sunzi.designs.response import BlockResponse, parse_decimal, register_design
+from sunzi.designs.response import BlockResponse, register_design
+from sunzi.client.thresholds import parse_decimal
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError, PlanError, PrivacyError
+from sunzi.client.errors import ParameterError, PlanError, PrivacyError
 from sunzi.numerics import kernels
 from sunzi.numerics.randomness import ReproducibleSource
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sunzi.designs.singletons import MOST_POINTS, Singletons
-from sunzi.errors import ParameterError, PlanError
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 
 

@@ -10,7 +10,7 @@ from design_blocks import incidence_of
 
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError, ReportError
+from sunzi.client.errors import ParameterError, ReportError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.wire import payload_integers
 

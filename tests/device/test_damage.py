@@ -14,8 +14,8 @@ import pytest
 from damage import damage_bytes, damage_cell, directory_in_memory, outcome
 
 import sunzi
-from sunzi.device import Device
-from sunzi.errors import StoreError
+from sunzi.client import Device
+from sunzi.client.errors import StoreError
 
 PLAN = sunzi.make_plan("grr", ["yes", "no", "other"], epsilon=1)
 URL = "https://collector.example/v1/collections/default/epochs"

@@ -11,9 +11,10 @@ from device_processes import Process
 
 import sunzi
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.device.device import Device, QueuedReport
-from sunzi.device.memoising import MemoisingClient
-from sunzi.errors import BudgetError, DomainError, ParameterError, PrivacyError, ReportError, StoreError
+from sunzi.client.device.device import Device
+from sunzi.client.device.ledger import QueuedReport
+from sunzi.client.device.memoising import MemoisingClient
+from sunzi.client.errors import BudgetError, DomainError, ParameterError, PrivacyError, ReportError, StoreError
 
 THERE = "https://collector.example/v1/collections/browsers/epochs/1"
 ELSEWHERE = "https://another.example/v1/collections/browsers/epochs/1"

@@ -8,8 +8,8 @@ from power_cuts import Disk, PowerCuts
 
 import sunzi
 from sunzi.device import device as module
-from sunzi.device.device import Device
-from sunzi.errors import StoreError
+from sunzi.client.device.device import Device
+from sunzi.client.errors import StoreError
 
 CUTS = 60
 THERE = "https://collector.example/v1/collections/browsers/epochs/1"

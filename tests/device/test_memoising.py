@@ -12,9 +12,9 @@ import sunzi
 from sunzi import wire
 from sunzi.analysis import attack_growth
 from sunzi.analysis.attack import fresh_rounds
-from sunzi.device.memoising import KEY_BYTES, MemoisingClient
-from sunzi.errors import DomainError, ParameterError, PrivacyError
-from sunzi.numerics.randomness import DerivedSource
+from sunzi.client.device.memoising import KEY_BYTES, MemoisingClient
+from sunzi.client.errors import DomainError, ParameterError, PrivacyError
+from sunzi.client.randomness import DerivedSource
 
 KEY = bytes(range(KEY_BYTES))
 LABELS = ["Firefox", "Chrome", "Safari", "Edge"]

@@ -10,10 +10,12 @@ import pytest
 from running import running
 
 import sunzi
-from sunzi.collector.remote import RemoteCollector, RemoteEpoch, UnauthorizedError
+from sunzi.collector.remote import RemoteCollector
+from sunzi.client.device.remote import RemoteEpoch, UnauthorizedError
 from sunzi.collector.settings import UploadKey
-from sunzi.device.device import Device, Sender
-from sunzi.errors import ParameterError, ReportError, StoreError
+from sunzi.client.device.device import Device
+from sunzi.client.device.remote import Sender
+from sunzi.client.errors import ParameterError, ReportError, StoreError
 
 pytestmark = pytest.mark.slow
 

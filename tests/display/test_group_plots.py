@@ -5,7 +5,7 @@ import pytest
 
 import sunzi
 from sunzi.display.group_plots import plot_groups
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.tables import estimate_groups
 
 PLAN = sunzi.make_plan("grr", 12, 2)

@@ -10,7 +10,7 @@ from matplotlib.font_manager import FontProperties, findfont
 
 import sunzi
 from sunzi.display import plotting
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.plan import make_plan
 from sunzi.results.certainty import certainties
 

@@ -5,7 +5,7 @@ from pydoc_data.topics import topics
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
 
 WORDS = [word for text in topics.values() for word in text.lower().split() if word.isalpha()]
 """The words of Python's manual."""

@@ -9,8 +9,8 @@ import pytest
 import sunzi
 from sunzi import OrderedDomain
 from sunzi.domains.ranges import shown_number
-from sunzi.domains.records import read_domain
-from sunzi.errors import DomainError, PlanError
+from sunzi.client.domains.labels import read_domain
+from sunzi.client.errors import DomainError, PlanError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 import sunzi
 from sunzi import Domain, OrderedDomain, RecordDomain
 from sunzi.domains.labels import UNKNOWN
-from sunzi.domains.records import read_domain
-from sunzi.errors import DomainError, PlanError
+from sunzi.client.domains.labels import read_domain
+from sunzi.client.errors import DomainError, PlanError
 
 
 @pytest.fixture

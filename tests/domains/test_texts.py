@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import sunzi
 from sunzi.domains.labels import MISSING, UNUSABLE
-from sunzi.domains.records import read_domain
+from sunzi.client.domains.labels import read_domain
 from sunzi.domains.texts import distinct, read_texts
-from sunzi.errors import DomainError, ParameterError, PlanError
+from sunzi.client.errors import DomainError, ParameterError, PlanError
 
 LETTERS = sunzi.OpenDomain("letters", longest=5)
 BYTES = sunzi.OpenDomain("bytes", longest=6)

@@ -5,18 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.errors import ReportError
-from sunzi.numerics.bits import (
-    WIDEST_NARROW,
-    as_integers,
-    as_rows,
-    byte_length,
-    index_bits,
-    pack,
-    place_rows,
-    take_rows,
-    unpack,
-)
+from sunzi.client.errors import ReportError
+from sunzi.numerics.bits import WIDEST_NARROW, as_integers, as_rows, pack, place_rows, take_rows, unpack
+from sunzi.client.reports import byte_length
+from sunzi.client.designs.design import index_bits
 
 
 def one_integer(values, widths):

@@ -12,7 +12,8 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError, TallyError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import TallyError
 from sunzi.numerics.counters import LARGEST_EXACT_TOTAL, Counters, expected_filled
 
 LENGTHS = [1, 7, 4096, 4097, 20_000]

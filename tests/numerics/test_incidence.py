@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from geometry import SMALL, incidence, space_of
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics import incidence as routes
 from sunzi.numerics.finite_fields import FiniteField
 from sunzi.numerics.incidence import Route, cheapest_route, hyperplane_sums, incidence_counts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics import intervals
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.plan import make_plan

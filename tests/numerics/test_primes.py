@@ -11,13 +11,12 @@ from sunzi.numerics.primes import (
     cyclotomic_order,
     divisors,
     factorize,
-    is_prime,
-    is_primitive_root,
     next_prime,
     powers,
     primes_up_to,
     primitive_root,
 )
+from sunzi.client.designs.primes import is_prime, is_primitive_root
 
 
 def slow_is_prime(number):

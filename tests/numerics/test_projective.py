@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from geometry import SMALL, canonical_vectors, field_of, incidence, space_of
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.projective import ProjectiveSpace
 
 ENUMERABLE = [(q, t) for q, t in SMALL if q**t <= 1100]

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.errors import ParameterError, RandomnessError
+from sunzi.client.errors import ParameterError, RandomnessError
 from sunzi.numerics import randomness
-from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, ScriptedSource, uniform_below
+from sunzi.client.randomness import SystemSource
+from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource, uniform_below
 from sunzi.plan import make_plan
 
 POOL = randomness._POOL_WORDS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics import series
 
 FALSE_ALARM = 1e-6

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics import kernels, subset_sampling
 from sunzi.numerics.subset_sampling import (
     select_subsets,

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.errors import ParameterError, PrivacyError
-from sunzi.numerics.thresholds import (
-    SupportProbabilities,
+from sunzi.client.errors import ParameterError, PrivacyError
+from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.client.thresholds import (
     check_truth_threshold,
     check_unary_thresholds,
     exponential_below,
     optimal_unary_thresholds,
-    parse_epsilon,
     symmetric_unary_thresholds,
     truth_threshold,
 )
+from sunzi.client.epsilon import parse_epsilon
 
 EPSILONS = st.fractions(Fraction(1, 1000), 32, max_denominator=10**6)
 

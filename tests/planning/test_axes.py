@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.incidence import cheapest_route
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.planning import evaluate, push_bound, skewed_histogram

@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sunzi.errors import ParameterError, PlanWarning
+from sunzi.client.errors import ParameterError
+from sunzi.errors import PlanWarning
 from sunzi.numerics.blanket import Blanket
 from sunzi.planning import gaussian_error, laplace_error, plan_for_batch
 from sunzi.planning.central import CENTRAL_HEADER, _Search

@@ -9,7 +9,7 @@ from statistics import NormalDist
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
 from sunzi.planning import Population, Setting, Trials, compare, evaluate, setting_grid
 from sunzi.planning.comparison import AXES_COLUMNS, simulate
 from sunzi.tables.writers import records_as

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.planning import evaluate, least_error
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from sunzi.designs.choice import optimal_block_size
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.errors import EstimateError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.primes import primes_up_to
 from sunzi.plan import make_plan
 from sunzi.planning import evaluate_moduli, reference_error

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sunzi.designs.choice import optimal_block_size
-from sunzi.errors import ParameterError
-from sunzi.numerics.primes import is_prime
+from sunzi.client.errors import ParameterError
+from sunzi.client.designs.primes import is_prime
 from sunzi.plan import make_plan
 from sunzi.planning import choose_moduli, evaluate_moduli, pareto_front, reference_error
 

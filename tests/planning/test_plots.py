@@ -3,7 +3,7 @@
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.planning import Population, Trials, compare, compare_records, evaluate, least_error, setting_grid
 
 

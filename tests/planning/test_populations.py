@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.planning.populations import UNIFORM, Population, skewed_histogram
 
 

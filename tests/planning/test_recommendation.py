@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
 from sunzi.planning import evaluate, evaluate_moduli, recommend, recommendation
 from sunzi.planning.recommendation import Option, at_users, choose_among
 

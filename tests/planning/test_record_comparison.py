@@ -3,7 +3,7 @@
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.planning import compare_records
 from sunzi.planning.record_comparison import AVERAGE, OURS, best_first
 

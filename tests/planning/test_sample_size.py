@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.planning import epsilon_needed, evaluate, recommend, sample_size, users_needed
 from sunzi.planning.recommendation import at_users
 from sunzi.planning.sample_size import recommend_epsilon, recommend_users

@@ -10,16 +10,16 @@ import pytest
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import PrivacyError
-from sunzi.numerics.thresholds import (
+from sunzi.client.errors import PrivacyError
+from sunzi.client.thresholds import (
     check_truth_threshold,
     check_unary_thresholds,
     exponential_below,
     optimal_unary_thresholds,
-    parse_epsilon,
     symmetric_unary_thresholds,
     truth_threshold,
 )
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor

@@ -23,11 +23,11 @@ from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError, RandomnessError
+from sunzi.client.errors import ParameterError, RandomnessError
 from sunzi.numerics import subset_sampling
-from sunzi.numerics.bits import byte_length
+from sunzi.client.reports import byte_length
 from sunzi.numerics.randomness import ScriptedSource
-from sunzi.numerics.thresholds import exponential_below
+from sunzi.client.thresholds import exponential_below
 from sunzi.protocols.block_protocols import (
     CompactSubsetSelection,
     GeneralizedRandomizedResponse,

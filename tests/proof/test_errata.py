@@ -16,7 +16,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import EstimateError
 from sunzi.numerics.primes import next_prime
-from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.plan import make_plan
 from sunzi.planning import evaluate
 from sunzi.protocols.block_protocols import ProjectiveGeometryResponse

@@ -18,7 +18,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.domains.texts import OpenDomain
 from sunzi.numerics.randomness import ScriptedSource
-from sunzi.protocols.channel import SHARE_BITS
+from sunzi.client.protocols.views import SHARE_BITS
 from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.prefix_views import PrefixView, PrefixViews
 from sunzi.protocols.rounding import RoundedNumbers

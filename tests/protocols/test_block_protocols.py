@@ -11,7 +11,7 @@ from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError, PlanError
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 from sunzi.protocols.block_protocols import (

@@ -10,7 +10,7 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.numerics.toeplitz import fold
 from sunzi.protocols.information import MessageInformation, PointInformation, block_information
 from sunzi.protocols.modular_variance import BlockMoments

@@ -5,7 +5,7 @@ import pytest
 from block_information import information_of
 
 from sunzi.designs.choice import best_cyclotomic
-from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.protocols import information as module
 
 

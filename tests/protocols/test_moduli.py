@@ -7,9 +7,11 @@ import pytest
 
 from sunzi import make_plan
 from sunzi.designs.choice import subset_error
-from sunzi.errors import ParameterError, PlanWarning
-from sunzi.numerics.primes import is_prime, next_prime
-from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.client.errors import ParameterError
+from sunzi.errors import PlanWarning
+from sunzi.client.designs.primes import is_prime
+from sunzi.numerics.primes import next_prime
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.protocols.moduli import default_moduli, moduli_error, residues_pay, spread_moduli
 

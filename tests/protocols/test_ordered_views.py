@@ -5,7 +5,7 @@ import pytest
 from benchmarks.record_references import four_ary_plan
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import kstest
 
 import sunzi
-from sunzi.errors import DomainError, EstimateError
+from sunzi.client.errors import DomainError
+from sunzi.errors import EstimateError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols import prefix_counts
 from sunzi.protocols.prefix_counts import accepted, text_estimate

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols.prefix_planning import levels
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.device import MemoisingClient
-from sunzi.errors import EstimateError, ParameterError, PlanError, TallyError
+from sunzi.client import MemoisingClient
+from sunzi.errors import EstimateError, TallyError
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.numerics.randomness import ReproducibleSource
 
 SHARES = 1 << 32

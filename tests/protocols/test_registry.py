@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError, UnknownProtocolError
+from sunzi.client.errors import ParameterError, UnknownProtocolError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 from sunzi.protocols import registry

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError, PlanError
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols.rounding import worst_variance
 

@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from sunzi.errors import ParameterError, PlanError, PrivacyError
+from sunzi.client.errors import ParameterError, PlanError, PrivacyError
 from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource
 from sunzi.protocols.unary import MOST_VALUES, OptimalUnaryEncoding, Rappor
 from sunzi.wire import payload_integers

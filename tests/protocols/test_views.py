@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import EstimateError, PlanError
+from sunzi.errors import EstimateError
+from sunzi.client.errors import PlanError
 from sunzi.numerics.randomness import ReproducibleSource
 
 SHARES = 1 << 32

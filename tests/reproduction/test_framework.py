@@ -20,7 +20,7 @@ from reproduction.table import Table, summary
 
 from reproduction import catalogue, runner
 from sunzi import __version__
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 ROOT = Path(__file__).resolve().parents[2]
 

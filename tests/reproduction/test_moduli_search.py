@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sunzi.designs.choice import optimal_block_size
-from sunzi.errors import ParameterError
-from sunzi.numerics.primes import is_prime
+from sunzi.client.errors import ParameterError
+from sunzi.client.designs.primes import is_prime
 from sunzi.planning import evaluate_moduli, search_cache
 from sunzi.protocols.modular_variance import BlockMoments
 

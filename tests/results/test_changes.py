@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.errors import EstimateError
+from sunzi.client.errors import ParameterError
 
 SIZE, USERS = 40, 40_000
 BEFORE = sunzi.make_plan("mss", SIZE, 3)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, EstimateError, ParameterError, SunziError
+from sunzi.client.errors import DomainError, ParameterError, SunziError
+from sunzi.errors import EstimateError
 from sunzi.results.uncertainty import QueryUncertainty
 
 SIZES = {"a": 2, "b": 3, "c": 4}

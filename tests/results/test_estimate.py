@@ -7,7 +7,8 @@ import pytest
 import simulation_statistics as statistics
 
 from sunzi.domains.labels import Domain
-from sunzi.errors import DomainError, EstimateError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
+from sunzi.errors import EstimateError
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
 from sunzi.results.histogram import data_frame, labels_column, largest, read_only
 
 NASTY = '<script>alert("x")</script>'

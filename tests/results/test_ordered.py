@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, EstimateError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
+from sunzi.errors import EstimateError
 
 BINS = 64
 

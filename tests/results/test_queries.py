@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, EstimateError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
+from sunzi.errors import EstimateError
 from sunzi.results.queries import group_rows, indicator, parse_value, weights_row
 
 LABELS = sunzi.Domain(["Chrome", "Edge", "Opera", "Safari", "Firefox"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError, SunziError
+from sunzi.client.errors import ParameterError, SunziError
 from sunzi.results.record_answers import Answer, Questions
 
 

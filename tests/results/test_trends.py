@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, EstimateError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
+from sunzi.errors import EstimateError
 from sunzi.numerics import series
 
 LABELS = ["Chrome", "Firefox", "Safari"]

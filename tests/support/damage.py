@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sunzi.errors import BudgetError, StoreError
+from sunzi.client.errors import BudgetError, StoreError
 
 _VALUES: tuple[object, ...] = (
     None,

@@ -9,7 +9,7 @@ import numpy as np
 
 from sunzi.collector.epochs import Deposit, Epoch
 from sunzi.collector.store import Store
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 LENGTH = 2_000  # four pages
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 _PROGRAM = """
 import sys
 import sunzi
-from sunzi.errors import BudgetError
-from sunzi.device.device import Device
+from sunzi.client.errors import BudgetError
+from sunzi.client.device.device import Device
 
 path, cap, values = sys.argv[1], sys.argv[2], [int(value) for value in sys.argv[3].split(",")]
 there = "https://collector.example/v1/collections/browsers/epochs/1"

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sunzi.numerics.thresholds import exponential_below
+from sunzi.client.thresholds import exponential_below
 
 SCALE = 1 << 96
 

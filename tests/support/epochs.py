@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sunzi.collector.epochs import ID_BYTES
+from sunzi.client.device.uploads import ID_BYTES
 
 
 def filled_epoch(collector, name, plan, values, seed, close=True):

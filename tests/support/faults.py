@@ -21,12 +21,12 @@ from planting import (
 )
 from small_records import RECORD_PLANS
 
-from sunzi.client import Client
+from sunzi.batch_client import BatchClient
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.numerics.randomness import ReproducibleSource, uniform_below
-from sunzi.numerics.thresholds import symmetric_unary_thresholds, truth_threshold
+from sunzi.client.thresholds import symmetric_unary_thresholds, truth_threshold
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.block_protocols import CompactSubsetSelection
 

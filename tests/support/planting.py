@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sunzi.client import Client
-from sunzi.numerics.randomness import WordSource, uniform_below
+from sunzi.batch_client import BatchClient
+from sunzi.client.randomness import WordSource
+from sunzi.numerics.randomness import uniform_below
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
 

@@ -10,7 +10,7 @@ from scipy import stats
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.protocols.registry import find

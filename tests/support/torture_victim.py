@@ -23,7 +23,7 @@ from ledger import Parcel
 from sunzi.collector.epochs import Outcome
 from sunzi.collector.stores import open_store
 from sunzi.collector.writer import OverloadError, Result, Writer
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 _speaking = threading.Lock()
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.errors import ReportError
+from sunzi.client.errors import ReportError
 from sunzi.numerics.bits import mix_bits
 from sunzi.tables.arrow import Cells, cells_of, plain
 

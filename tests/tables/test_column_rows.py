@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.tables.column_rows import choose_columns, rows_of
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.tables import Refused, Sifted, group_counts
 from sunzi.tables.group_counts import TallyRequest
 

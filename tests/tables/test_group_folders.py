@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError, SunziError
+from sunzi.client.errors import ParameterError, SunziError
 from sunzi.tables import group_folders, load_groups, save_groups
 
 PLAN = sunzi.make_plan("grr", ["no", "yes"], 1)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sunzi
-from sunzi.errors import ParameterError, PlanError
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.tables import deduplication, group_counts, parquet_files, tally
 from sunzi.tables.group_counts import TallyRequest
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sunzi
-from sunzi.errors import ReportError
+from sunzi.client.errors import ReportError
 from sunzi.tables import Refused, Sifted, arrow, report_cells, sift_array
 from sunzi.tables.report_cells import REASONS, SAMPLES, judge
-from sunzi.wire import is_batch
+from sunzi.client.reports import is_batch
 
 SIZE = 60
 PROTOCOLS = sunzi.catalogue()

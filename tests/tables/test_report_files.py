@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.tables import report_files
 from sunzi.tables.column_rows import Rows
 from sunzi.tables.report_files import check_public, write_reports

@@ -11,7 +11,7 @@ from pyspark.errors import PythonException
 from report_tables import COUNTRIES, reports_of, table_of, write
 
 import sunzi
-from sunzi.errors import DomainError, ParameterError, PlanError, ReportError
+from sunzi.client.errors import DomainError, ParameterError, PlanError, ReportError
 from sunzi.tables import BadReportsWarning, UnknownValuesWarning, privatize, sift, tally
 from sunzi.tables.spark_session import read_parquet
 

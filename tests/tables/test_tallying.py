@@ -8,7 +8,7 @@ import pytest
 
 import sunzi
 import sunzi.tables
-from sunzi.errors import ParameterError, ReportError
+from sunzi.client.errors import ParameterError, ReportError
 from sunzi.tables import BadReportsWarning, Sifted, sift, tally
 
 PLAN = sunzi.make_plan("grr", 60, 1)

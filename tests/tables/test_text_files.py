@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.tables.text_files import DELIMITERS, GzipStream, check_delimiter, find_delimiter, format_of, read_lines
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.tables.writers import HistogramTable, histogram_table, records_as
 
 RECORDS = [{"label": "é", "count": 1.5}, {"label": 'a "b",\nc', "count": None}]

@@ -21,8 +21,8 @@ from sunzi._typing import Floats, Integers, Progress
 from sunzi.analysis.evidence import Evidence, Reports, check_channels, decode, first_supports, read_reports
 from sunzi.analysis.priors import Prior, attackability, ranked_points
 from sunzi.analysis.statistics import Proportion, check_amount, check_seed
-from sunzi.client import Client
-from sunzi.errors import ParameterError
+from sunzi.batch_client import BatchClient
+from sunzi.client.errors import ParameterError
 from sunzi.plan import Plan
 
 Rounds = Iterable[Reports]
@@ -113,7 +113,7 @@ def simulate_attack(
     seed: int | None = None,
     reports: Sequence[int] = (),
     confidence: float = 0.95,
-    client: Client | None = None,
+    client: BatchClient | None = None,
     progress: Progress | None = None,
 ) -> Attack:
     """Attack the reports of simulated users whose values follow the prior.
@@ -213,13 +213,13 @@ def guess(evidence: Evidence, prior: Prior, values: Integers) -> Integers:
     return found
 
 
-def fresh_rounds(client: Client, values: Integers) -> Iterator[bytes]:
+def fresh_rounds(client: BatchClient, values: Integers) -> Iterator[bytes]:
     """Endless rounds of a client that adds fresh noise every time."""
     while True:
         yield client.report_indices(values)
 
 
-def replayed_rounds(client: Client, values: Integers) -> Iterator[bytes]:
+def replayed_rounds(client: BatchClient, values: Integers) -> Iterator[bytes]:
     """Endless rounds of a client that repeats its first report of a value."""
     return repeat(client.report_indices(values))
 

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sunzi.analysis.attack import Attack, AttackGrowth
+from sunzi.client.errors import ParameterError
 from sunzi.display.plotting import BLUE, INK, VERMILION, style_axes
-from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from sunzi.analysis.audit_sampling import Finding
 from sunzi.analysis.evidence import decode
-from sunzi.client import Client
-from sunzi.contract import Contract
+from sunzi.batch_client import BatchClient
+from sunzi.client.errors import PrivacyError, RandomnessError, SunziError
+from sunzi.client.thresholds import SCALE, exponential_below
 from sunzi.domains.labels import Domain
-from sunzi.errors import PrivacyError, RandomnessError, SunziError
 from sunzi.numerics.randomness import ScriptedSource
-from sunzi.numerics.thresholds import SCALE, exponential_below
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel, FirstWord
@@ -45,11 +44,11 @@ class _Narrow:
 
     stated: Plan
     audited: Plan
-    client: type[Client]
+    client: type[BatchClient]
     bits: int
 
 
-def check_enumeration(plan: Plan, client: Client) -> Finding | None:
+def check_enumeration(plan: Plan, client: BatchClient) -> Finding | None:
     """The exact distribution of reports against the stated one; None if even the smallest design has too many cases."""
     narrow = _narrow(plan, client)
     if narrow is None:
@@ -62,7 +61,7 @@ def check_enumeration(plan: Plan, client: Client) -> Finding | None:
         return Finding("enumeration", False, f"a report is refused: {error}")
 
 
-def _narrow(plan: Plan, client: Client) -> _Narrow | None:
+def _narrow(plan: Plan, client: BatchClient) -> _Narrow | None:
     """The plan's own designs, or the smallest of their kinds; with ε = 1 where a smaller one would need wide words."""
     for smallest, epsilon in ((False, plan.epsilon), (True, plan.epsilon), (True, Fraction(1))):
         for bits in range(1, _WIDEST + 1):
@@ -78,13 +77,12 @@ def _narrow(plan: Plan, client: Client) -> _Narrow | None:
             except PrivacyError:  # no threshold of so few bits is both private and informative
                 continue
             if audited is not None:
-                return _Narrow(_plan_of(plan, stated), _plan_of(plan, audited), type(client), bits)
+                return _Narrow(_plan_of(stated), _plan_of(audited), type(client), bits)
     return None
 
 
-def _plan_of(plan: Plan, protocol: Protocol) -> Plan:
-    domain = Domain(protocol.domain_size)
-    return Plan(Contract(plan.contract.protocol, protocol.epsilon, domain, {"narrow": "for enumeration"}), protocol)
+def _plan_of(protocol: Protocol) -> Plan:
+    return Plan(protocol, Domain(protocol.domain_size))
 
 
 def _fits(protocol: Protocol, bits: int) -> bool:

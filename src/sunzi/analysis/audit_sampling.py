@@ -26,8 +26,8 @@ import numpy as np
 from sunzi._typing import Floats, Integers
 from sunzi.analysis.evidence import Booleans, Evidence, check_channels, decode
 from sunzi.analysis.statistics import outside
-from sunzi.client import Client
-from sunzi.errors import DomainError, ParameterError, ReportError, SunziError
+from sunzi.batch_client import BatchClient
+from sunzi.client.errors import DomainError, ParameterError, ReportError, SunziError
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel
@@ -151,7 +151,7 @@ def trials_for(event: TightestEvent, epsilon: float, quantile: float, shortfall:
 
 
 def check_distribution(
-    plan: Plan, clients: Sequence[Client], pair: tuple[int, int], trials: int, confidence: float, generator: Any
+    plan: Plan, clients: Sequence[BatchClient], pair: tuple[int, int], trials: int, confidence: float, generator: Any
 ) -> list[Finding]:
     """All checks, on ``trials`` reports of each of two clients."""
     alarm = (1 - confidence) / len(SAMPLING_CHECKS)
@@ -177,7 +177,7 @@ def check_distribution(
     return found
 
 
-def _check_single_reports(plan: Plan, client: Client, pair: tuple[int, int], alarm: float) -> Finding:
+def _check_single_reports(plan: Plan, client: BatchClient, pair: tuple[int, int], alarm: float) -> Finding:
     """Single reports have the length of their layout, and support the value as often as stated."""
     for value in pair:
         example = plan.domain.example(value)

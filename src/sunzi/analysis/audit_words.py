@@ -19,17 +19,18 @@ import numpy as np
 
 from sunzi.analysis.audit_sampling import Finding
 from sunzi.analysis.evidence import decode
-from sunzi.client import Client
+from sunzi.batch_client import BatchClient
+from sunzi.client.errors import RandomnessError, SunziError
+from sunzi.client.randomness import WordSource
+from sunzi.client.thresholds import FULL_BITS, truth_threshold
 from sunzi.designs.response import BlockResponse
-from sunzi.errors import RandomnessError, SunziError
-from sunzi.numerics.randomness import FULL_BITS, ScriptedSource, WordSource
-from sunzi.numerics.thresholds import truth_threshold
+from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel, FirstWord
 from sunzi.wire import payload_integers
 
-ScriptedClient = Callable[[WordSource], Client]
+ScriptedClient = Callable[[WordSource], BatchClient]
 Report = tuple[int, int]
 Script = list[int]
 

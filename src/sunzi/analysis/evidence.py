@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sunzi import wire
 from sunzi._typing import Floats, Integers
-from sunzi.errors import ParameterError, ReportError
+from sunzi.client.errors import ParameterError, ReportError
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel
@@ -113,7 +113,7 @@ def decode(plan: Plan, reports: Reports) -> wire.EncodedReports:
     """One batch, or single reports, as integers; raises ReportError for what the plan's server would refuse."""
     if not isinstance(reports, (bytes, bytearray, memoryview)):
         return wire.decode_reports(plan.protocol.report_layout, [bytes(report) for report in reports])
-    pieces = list(wire.read_batches(io.BytesIO(reports), plan.protocol.report_layout, plan.contract.fingerprint))
+    pieces = list(wire.read_batches(io.BytesIO(reports), plan.protocol.report_layout, plan.digest))
     if not pieces:
         raise ReportError("a batch of reports was expected, got no bytes")
     if len(pieces) == 1:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from sunzi import wire
 from sunzi._typing import Floats, Integers
+from sunzi.client.errors import ParameterError
 from sunzi.designs.base import Design
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError
-from sunzi.numerics.randomness import ReproducibleSource, uniform_below
+from sunzi.numerics.randomness import ReproducibleSource, uniform_below, word_array
 from sunzi.plan import Plan
 from sunzi.protocols.base import Messages
 from sunzi.protocols.channel import Channel
@@ -169,7 +169,7 @@ class FakeClients:
 
     def _respond(self, design: Design, values: Integers, truth: NDArray[np.bool_]) -> Integers:
         """A uniform message with, or without, the value."""
-        words = self._source.words(values.size * design.draw_count).reshape(values.size, design.draw_count)
+        words = word_array(self._source, values.size * design.draw_count).reshape(values.size, design.draw_count)
         return design.respond(values, truth, uniform_below(words, design.draw_bounds, self._source))
 
     def _spread_best(self, design: Design, part: Floats, points: Integers, count: int) -> Integers:
@@ -221,4 +221,4 @@ def _apportioned(count: int, shares: Sequence[float]) -> Integers:
 def as_bytes(plan: Plan, messages: Messages) -> bytes:
     """One batch, as clients would send it."""
     encoded = plan.protocol.encode(messages)
-    return wire.encode_batch(plan.protocol.report_layout, plan.contract.fingerprint, encoded)
+    return wire.encode_batch(plan.protocol.report_layout, plan.digest, encoded)

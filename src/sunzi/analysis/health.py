@@ -28,7 +28,8 @@ from sunzi.analysis.health_tests import (
 from sunzi.analysis.joint_residual import fit_residual
 from sunzi.analysis.residuals import CountedDesign, message_residual, unused_points
 from sunzi.analysis.statistics import any_of
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 from sunzi.numerics import simplex
 from sunzi.plan import Plan
 from sunzi.protocols.joint_fit import JointFit
@@ -129,7 +130,7 @@ def check_health(plan: Plan, tally: Tally, significance: float = DEFAULT_SIGNIFI
     """
     if not 0 < significance < 1:
         raise ParameterError(f"significance must lie between 0 and 1, got {significance}")
-    if tally.fingerprint != plan.contract.fingerprint:
+    if tally.fingerprint != plan.digest:
         plan.estimate(tally)  # raises an error that names the other plan
     if not tally.reports:
         return Health(0, (), significance)

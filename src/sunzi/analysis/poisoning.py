@@ -19,7 +19,7 @@ from sunzi._typing import Progress
 from sunzi.analysis.fake_reports import ATTACKS, FakeClients, PoisoningReach, as_bytes
 from sunzi.analysis.health import DEFAULT_SIGNIFICANCE, Health, check_health
 from sunzi.analysis.statistics import check_amount, check_seed
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan
 from sunzi.planning.populations import UNIFORM, Population
@@ -174,7 +174,7 @@ class PoisoningStudy:
     def _honest(self, users: int, run: int) -> Tally:
         values = self.population.draw(self.plan.domain.size, users, self._seed(run, 0, users))
         counters = self.plan.protocol.simulate(values, ReproducibleSource(self._seed(run, 1, users)))
-        return Tally(self.plan.contract.fingerprint, self.plan.protocol.tally_layout, users, counters)
+        return Tally(self.plan.digest, self.plan.protocol.tally_layout, users, counters)
 
     def _targets_of(self, tally: Tally) -> float:
         protocol = self.plan.protocol

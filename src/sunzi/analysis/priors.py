@@ -19,8 +19,8 @@ import numpy as np
 
 from sunzi._typing import Floats, Integers
 from sunzi.analysis.evidence import check_channels
+from sunzi.client.errors import DomainError, ParameterError
 from sunzi.domains.labels import Domain
-from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan
 from sunzi.planning.populations import Population
 from sunzi.protocols.base import Protocol

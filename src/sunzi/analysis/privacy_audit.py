@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sunzi import wire
 from sunzi._typing import Progress
 from sunzi.analysis.audit_enumeration import check_enumeration
 from sunzi.analysis.audit_sampling import (
@@ -35,9 +36,10 @@ from sunzi.analysis.audit_sampling import (
 from sunzi.analysis.audit_words import check_words
 from sunzi.analysis.evidence import check_channels, read_reports
 from sunzi.analysis.statistics import check_amount, check_seed, lower_limits
-from sunzi.client import Client
-from sunzi.errors import ParameterError
+from sunzi.batch_client import BatchClient
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.intervals import check_confidence
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan
 
 DEFAULT_CONFIDENCE = 0.9999
@@ -119,7 +121,7 @@ class Audit:
 
 def audit_trials(plan: Plan) -> int:
     """A million for short reports, fewer for reports of hundreds of bits, which would take minutes."""
-    if plan.protocol.report_layout.is_narrow:
+    if wire.is_narrow(plan.protocol.report_layout):
         return _TRIALS
     return max(10_000, min(_WIDE_TRIALS, int(_WIDE_BITS / plan.report_bits)))
 
@@ -130,7 +132,7 @@ def audit(
     trials: int | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
     seed: int | None = None,
-    client: Client | None = None,
+    client: BatchClient | None = None,
     pair: tuple[int, int] | None = None,
     exact: bool = True,
     progress: Progress | None = None,
@@ -195,18 +197,19 @@ def audit(
     )
 
 
-def _clients(plan: Plan, client: Client | None, seed: int | None) -> tuple[Client, Client]:
+def _clients(plan: Plan, client: BatchClient | None, seed: int | None) -> tuple[BatchClient, BatchClient]:
     """The audited client and a second one like it, to see whether the two draw the same words."""
     if client is None:
         return plan.client(seed=seed), plan.client(seed=None if seed is None else seed + 1)
-    if client.plan.contract.fingerprint != plan.contract.fingerprint:
+    if client.plan.digest != plan.digest:
         raise ParameterError("the client's plan is not the plan that it is audited against")
-    return client, type(client)(client.plan, seed=None if seed is None else seed + 1)
+    source = None if seed is None else ReproducibleSource(seed + 1)
+    return client, type(client)(client.plan, source=source)
 
 
 def _sample(
     plan: Plan,
-    client: Client,
+    client: BatchClient,
     event: TightestEvent,
     trials: int,
     generator: np.random.Generator,

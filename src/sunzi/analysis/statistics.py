@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy import special  # importing scipy.stats takes half a second
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import ParameterError
-from sunzi.numerics.checks import whole_number
+from sunzi.client.errors import ParameterError, whole_number
 from sunzi.numerics.intervals import check_confidence
 
 _MOST = 10**8

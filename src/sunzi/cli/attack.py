@@ -10,7 +10,7 @@ from sunzi.cli.files import PICTURES, TABLES, add_client_seed, add_confidence, a
 from sunzi.cli.numbers import parse_integers
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted, percent, printable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from sunzi.cli.files import add_client_seed, add_confidence, add_labels, add_pla
 from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, say, say_wrapped, styled, wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted, percent
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.files import add_plan
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, printed_warnings, say, say_facts, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_number
 from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_facts, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from sunzi.cli.record_comparison import check_record_comparison, run_record_comp
 from sunzi.cli.record_plans import add_records, is_record_plan
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 if TYPE_CHECKING:
     from sunzi.planning import ComparisonRow, Setting, Trials

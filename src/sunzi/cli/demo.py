@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from sunzi.cli.files import PICTURES, add_force, check_new, check_suffix
 from sunzi.cli.terminal import print_table, say, say_wrapped
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import MissingExtraError
 from sunzi.formatting import counted, percent, privacy_bound
 
 if TYPE_CHECKING:

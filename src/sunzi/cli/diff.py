@@ -12,7 +12,7 @@ from sunzi.cli.queries import add_estimation, add_groups, check_plan_file, estim
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_epochs, say_if_summed, summed
 from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, signed_percent
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _from_files(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimat
 
 
 def _from_source(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimate, Estimate]:
-    from sunzi.groups import are_disjoint
+    from sunzi.client.groups import are_disjoint
 
     groups = (arguments.group, arguments.group_after or arguments.group)
     sides = []

@@ -88,7 +88,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Plan, Tally]:
     check_order("discover", given[0], given[1:])
     check_paths(given)
     plan, tally = load_plan(check_plan_file(arguments.plan)), read_tally(arguments.tally)
-    if tally.fingerprint != plan.contract.fingerprint:
+    if tally.fingerprint != plan.digest:
         raise TallyError(f"{input_name(arguments.tally)} is a tally of another plan than {arguments.plan}")
     return plan, tally
 

@@ -61,7 +61,7 @@ from sunzi.cli.results import (
 )
 from sunzi.cli.sources import add_source, given_files, guarantee_in_words, read_epoch, read_guarantee
 from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped, shown_label
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sunzi.atomic_files import open_atomically, write_atomically
-from sunzi.errors import ParameterError, PlanError, TallyError, needing_matplotlib
+from sunzi.client.errors import ParameterError, PlanError
+from sunzi.errors import TallyError, needing_matplotlib
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -209,13 +210,13 @@ def check_order(command: str, plan: str, others: Sequence[str]) -> None:
 
 def _is_plan(path: str) -> bool:
     """Whether a file is a plan; False if it cannot be read, which is reported when it is opened."""
-    from sunzi.contract import Contract
+    from sunzi.client.plan import load_plan
 
     try:
         with open(path, "rb") as stream:
             if not os.path.isfile(path) or not stream.read(64).lstrip().startswith(b"{"):
                 return False
-        Contract.load(path)
+        load_plan(path)
     except (OSError, PlanError):
         return False
     return True

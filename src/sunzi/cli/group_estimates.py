@@ -23,7 +23,8 @@ from sunzi.cli.record_queries import (
 from sunzi.cli.results import Result, check_output, deliver
 from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, say_if_summed, summed
 from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label, styled
-from sunzi.errors import ParameterError, TallyError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound
 
 if TYPE_CHECKING:

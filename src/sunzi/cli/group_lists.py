@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 
 def add_group_lists(parser: argparse.ArgumentParser) -> None:

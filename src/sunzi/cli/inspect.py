@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import say, styled, wrapped
-from sunzi.errors import PlanError, ReportError, SunziError, TallyError, UnknownProtocolError
+from sunzi.client.errors import PlanError, ReportError, SunziError, UnknownProtocolError
+from sunzi.errors import TallyError
 from sunzi.formatting import byte_size, counted, printable
 
 if TYPE_CHECKING:
@@ -123,8 +124,8 @@ def _opening(path: str) -> bytes:
 
 def describe(path: str, plans: Plans) -> Description:
     """Describe a file, its kind first; raise an error if it is damaged."""
+    from sunzi.client.reports import BATCH_MAGIC
     from sunzi.tally import MAGIC
-    from sunzi.wire import BATCH_MAGIC
 
     opening = _opening(path)
     if not opening:
@@ -227,7 +228,7 @@ def _check_values(path: str, batches: list[Batch], plans: Plans) -> str:
 
 def scan_batches(data: mmap.mmap) -> Iterator[Batch]:
     """Yield the batches of a file; raise ReportError at the first damaged one."""
-    from sunzi.wire import BATCH_MAGIC
+    from sunzi.client.reports import BATCH_MAGIC
 
     start = 0
     while start < len(data):

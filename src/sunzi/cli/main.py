@@ -17,7 +17,7 @@ from typing import Any
 
 from sunzi._version import __version__
 from sunzi.cli.parser import CommandParser
-from sunzi.errors import SunziError
+from sunzi.client.errors import SunziError
 
 COMMANDS = {
     "plan": "compare all protocols for a domain, an epsilon and a number of users; choose one and write its plan",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sunzi.cli.files import add_force, check_new, check_paths, input_name, open_output, read_tally
 from sunzi.cli.results import say_written
-from sunzi.errors import ParameterError, TallyError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import TallyError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import shortened
 
 _MOST_VALUES = 1000

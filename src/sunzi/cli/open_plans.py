@@ -11,7 +11,7 @@ from sunzi.cli.files import open_input, refuse_options
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.record_plans import check_other_options, deliver_record_plan, planned_users, say_spending
 from sunzi.cli.terminal import print_table, say, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted, percent_of_three_digits
 
 if TYPE_CHECKING:

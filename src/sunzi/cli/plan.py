@@ -14,7 +14,7 @@ from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, deliver_plan, is_page
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
 
 if TYPE_CHECKING:

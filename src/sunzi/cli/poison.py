@@ -10,7 +10,7 @@ from sunzi.cli.files import add_plan, add_simulation
 from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import decimals_for, percent
 
 if TYPE_CHECKING:

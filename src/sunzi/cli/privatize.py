@@ -31,12 +31,12 @@ from sunzi.cli.files import (
 )
 from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, say
-from sunzi.errors import DomainError, ParameterError
+from sunzi.client.errors import DomainError, ParameterError
 from sunzi.formatting import bits_in_words, counted
 
 if TYPE_CHECKING:
     from sunzi._typing import Integers
-    from sunzi.client import Client
+    from sunzi.batch_client import BatchClient
     from sunzi.plan import Plan
     from sunzi.tables.column_rows import Column, Rows
     from sunzi.tables.index_lookup import Lookup
@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, randomise, write."""
-    from sunzi import wire
+    from sunzi.client.reports import BATCH_MAGIC
     from sunzi.tables.report_files import write_reports
     from sunzi.tables.value_columns import open_column
 
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ParameterError(f"the column {both[0]!r} is an attribute to protect, so it cannot be public as well")
     is_numbers = not (plan.domain.has_labels or plan.domain.is_indices or plan.domain.is_open)
     with (
-        open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
+        open_output(arguments.output, "a file of reports", BATCH_MAGIC[:4]) as stream,
         _naming(input_name(arguments.table)),
         open_column(source, name, arguments.delimiter, (*others, *public), numbers=is_numbers) as column,
         ProgressBar("rows") as progress,
@@ -177,7 +177,7 @@ def _located(column: Column, lookup: Lookup, progress: ProgressBar, private: int
         progress.update(lookup.rows, column.fraction())
 
 
-def batches(client: Client, column: Column, lookup: Lookup, progress: ProgressBar) -> Iterator[bytes]:
+def batches(client: BatchClient, column: Column, lookup: Lookup, progress: ProgressBar) -> Iterator[bytes]:
     """Batches with the reports of all rows in order; at least one, so that a file without rows is not empty."""
     made = 0
     for indices in _portions(column, lookup, reports_at_once(client.plan)):

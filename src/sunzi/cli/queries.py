@@ -13,7 +13,8 @@ from sunzi.cli.files import STANDARD, input_name, open_input, parse_json, read_t
 from sunzi.cli.numbers import parse_integers
 from sunzi.cli.results import Result
 from sunzi.cli.terminal import print_table, say
-from sunzi.errors import DomainError, ParameterError, TallyError
+from sunzi.client.errors import DomainError, ParameterError
+from sunzi.errors import TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, shortened
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sunzi.cli.files import refuse_options
 from sunzi.cli.record_plans import record_request
 from sunzi.cli.results import Result, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from sunzi.cli.files import open_input, parse_json, refuse_options
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.results import Result, deliver_plan
 from sunzi.cli.terminal import print_table, say, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import bits_in_words, counted, percent_of_three_digits, privacy_bound
 
 if TYPE_CHECKING:
-    from sunzi.plan import Epsilon, Plan
+    from sunzi.client.epsilon import Epsilon
+    from sunzi.plan import Plan
 
 _BINS = 256
 _USERS = 1_000_000

@@ -12,7 +12,7 @@ from sunzi.cli.files import STANDARD, TABLES, refuse_options
 from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result
 from sunzi.cli.terminal import print_table, say, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable
 
 if TYPE_CHECKING:

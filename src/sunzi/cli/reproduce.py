@@ -12,7 +12,7 @@ from typing import Any
 from sunzi.cli.files import need_matplotlib
 from sunzi.cli.results import Result, add_format, print_result, say_written
 from sunzi.cli.terminal import ProgressBar, say, wrapped
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

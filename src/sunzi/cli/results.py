@@ -24,7 +24,7 @@ from sunzi.cli.files import (
     save_picture,
 )
 from sunzi.cli.terminal import say
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan

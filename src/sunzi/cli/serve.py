@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sunzi.cli.files import TOKEN_VARIABLE, add_labels
 from sunzi.cli.terminal import say
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted, privacy_bound
 from sunzi.processes import deferred_signals
 
@@ -287,7 +287,7 @@ def _schedule(arguments: argparse.Namespace) -> Schedule | None:
 
 def _named(plans: list[str]) -> dict[str | None, str]:
     """Return the plan files by collection; one plan may go without a name, under None."""
-    from sunzi.collector.epochs import check_name
+    from sunzi.client.device.addresses import check_name
 
     named: dict[str | None, str] = {}
     for plan in plans:

@@ -9,17 +9,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sunzi.cli.files import add_simulation
 from sunzi.cli.sources import find_collection
 from sunzi.cli.terminal import ProgressBar, say
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:
     from sunzi._typing import Integers
-    from sunzi.collector.remote import RemoteCollector, RemoteEpoch
+    from sunzi.client.device.remote import RemoteEpoch
+    from sunzi.collector.remote import RemoteCollector
+    from sunzi.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fetch the plan, draw values, send."""
+    from sunzi.client.groups import parse_groups
     from sunzi.collector.remote import RemoteCollector
     from sunzi.collector.settings import read_secret
-    from sunzi.groups import parse_groups
     from sunzi.planning import Population
 
     if arguments.batch is None:
@@ -94,7 +96,7 @@ def send_reports(
     groups: Mapping[str, str] | None = None,
 ) -> None:
     """Randomise the values with the shipped client and upload the reports, one token per upload."""
-    client = epoch.plan.client()
+    client = cast("Plan", epoch.plan).client()
     with ProgressBar("reports") as bar:
         for first in range(0, values.size, batch_size):
             batch = values[first : first + batch_size]

@@ -35,7 +35,8 @@ from sunzi.cli.files import (
 )
 from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, say
-from sunzi.errors import ParameterError, ReportError, TallyError
+from sunzi.client.errors import ParameterError, ReportError
+from sunzi.errors import TallyError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from sunzi.cli.queries import add_groups, add_weights, check_plan_file, estimate
 from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import EpochChoice, add_source, check_source, read_epochs
 from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 from sunzi.formatting import counted, decimals_for, percent, signed_percent
 
 if TYPE_CHECKING:

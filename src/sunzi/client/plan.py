@@ -8,7 +8,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from .domains.labels import Domain, read_domain
 from .epsilon import read_epsilon
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .client import Client
     from .epsilon import Epsilon
     from .randomness import WordSource
+
+PlanKind = TypeVar("PlanKind", bound="Plan")
 
 FORMAT = "sunzi-plan"
 VERSION = 1
@@ -63,9 +65,7 @@ class Plan:
     1
     """
 
-    def __init__(
-        self, protocol: Protocol, domain: Domain, groups: Mapping[str, Iterable[str]] | None = None
-    ) -> None:
+    def __init__(self, protocol: Protocol, domain: Domain, groups: Mapping[str, Iterable[str]] | None = None) -> None:
         self._protocol, self._domain = protocol, domain
         self._groups = dict(declare_groups(groups or {}))
 
@@ -204,19 +204,23 @@ class Plan:
         return f"Plan({self._protocol.name}, {self._domain!r}, epsilon {self.epsilon}, {self.fingerprint[:16]}…)"
 
 
-def load_plan(path: str | Path, *, labels: str | Path | None = None, kind: type[Plan] = Plan) -> Plan:
+def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:
     """Read a plan file and check everything that a client's privacy depends on.
 
     Parameters
     ----------
     path: the plan file.
     labels: the label file, for a plan that names it by its hash.
-    kind: the class of the plan.
 
     >>> from sunzi.client import load_plan
     >>> load_plan("plan.json").epsilon
     Fraction(1, 1)
     """
+    return read_plan(path, labels, Plan)
+
+
+def read_plan(path: str | Path, labels: str | Path | None, kind: type[PlanKind]) -> PlanKind:
+    """:func:`load_plan` for a kind of plans."""
     data = Path(path).read_bytes()
     if data.startswith(b"SUNZI"):
         raise PlanError(f"{path}: this is a file of reports or a tally, not a plan")

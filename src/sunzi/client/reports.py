@@ -18,6 +18,9 @@ BATCH_MAGIC = b"SUNZIRB\x01"
 BATCH_HEADER = struct.Struct("<8s32sQ")
 BATCH_CHECKSUM = struct.Struct("<I")
 
+WIDEST_NARROW = 56
+"""The most bits of a payload that is read as an integer: at any bit offset it lies within 8 bytes."""
+
 Report = tuple[int, int]
 """A selector and a payload."""
 

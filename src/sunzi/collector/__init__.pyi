@@ -1,3 +1,5 @@
+from sunzi.client.device.remote import RemoteEpoch as RemoteEpoch
+from sunzi.client.device.remote import UnauthorizedError as UnauthorizedError
 from sunzi.collector.collector import AnotherPlanError as AnotherPlanError
 from sunzi.collector.collector import ClosedEpochError as ClosedEpochError
 from sunzi.collector.collector import Collector as Collector
@@ -5,8 +7,6 @@ from sunzi.collector.collector import MisdirectedError as MisdirectedError
 from sunzi.collector.collector import UnknownEpochError as UnknownEpochError
 from sunzi.collector.epochs import Shard as Shard
 from sunzi.collector.remote import RemoteCollector as RemoteCollector
-from sunzi.collector.remote import RemoteEpoch as RemoteEpoch
-from sunzi.collector.remote import UnauthorizedError as UnauthorizedError
 from sunzi.collector.schedules import Schedule as Schedule
 from sunzi.collector.server import RunningCollector as RunningCollector
 from sunzi.collector.server import create_app as create_app

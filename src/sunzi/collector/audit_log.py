@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from sunzi.errors import StoreError
+from sunzi.client.errors import StoreError
 
 _SHOWN_DIGITS = 8
 _REFUSAL_SECONDS = 60.0

@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
-from sunzi.collector.addresses import DEFAULT_COLLECTION
-from sunzi.collector.epochs import TOKEN_BYTES, Deposit, Epoch, check_identities
+from sunzi import wire
+from sunzi.client.device.addresses import DEFAULT_COLLECTION
+from sunzi.client.device.uploads import TOKEN_BYTES
+from sunzi.client.errors import ParameterError, ReportError, StoreError, shown
+from sunzi.client.groups import chosen_groups
+from sunzi.collector.epochs import Deposit, Epoch, check_identities
 from sunzi.collector.recently_used import RecentlyUsed
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
 from sunzi.collector.stores import find_epoch, stored_plan, stored_tally
-from sunzi.errors import EstimateError, ParameterError, ReportError, StoreError
-from sunzi.groups import chosen_groups
-from sunzi.numerics.checks import shown
+from sunzi.errors import EstimateError
 from sunzi.plan import Plan
 from sunzi.protocols.counting import count_reports
 from sunzi.results.estimate import Estimate
@@ -109,7 +111,7 @@ class LiveEpoch:
     @property
     def is_quick(self) -> bool:
         """Whether decoding takes microseconds, because each report is one small integer."""
-        return self.plan.protocol.report_layout.is_narrow
+        return wire.is_narrow(self.plan.protocol.report_layout)
 
 
 class Collector:
@@ -182,7 +184,7 @@ class Collector:
     def plan_file(self, epoch: Epoch) -> bytes:
         """The plan of an epoch as canonical JSON, without parsing it."""
         plan = self._known_plan(epoch.key)
-        return self.store.plan(epoch.key) if plan is None else plan.contract.canonical
+        return self.store.plan(epoch.key) if plan is None else plan.canonical
 
     def _known_plan(self, key: int) -> Plan | None:
         with self._lock:
@@ -194,7 +196,7 @@ class Collector:
             data = self.store.plan(epoch.key)
             with self._lock:
                 known = chain(self._with_own_labels.values(), self._plans.values())
-                plan = next((each for each in known if each.contract.canonical == data), None)
+                plan = next((each for each in known if each.canonical == data), None)
             plan = plan or stored_plan(self.store, epoch)
             with self._lock:
                 self._plans[epoch.key] = plan
@@ -252,7 +254,7 @@ class Collector:
             self.store.lock_epochs()
             plan = plan or stored_plan(self.store, find_epoch(self.store, collection))
             older = [epoch for epoch in self.store.epochs(collection) if epoch.is_open]
-            opened = self.store.open_epoch(collection, plan.contract.canonical, _most_counters(plan))
+            opened = self.store.open_epoch(collection, plan.canonical, _most_counters(plan))
         for epoch in older if old == "close" else ():
             self.store.close_epoch(epoch.key)
         self.refresh()
@@ -263,12 +265,12 @@ class Collector:
             raise _another_plan(others[-1], stored_plan(self.store, others[-1]), plan)
         # An older open epoch with this plan must not be joined while a newer one stays open: clients fetch the newest.
         opening = self.store.open_epoch if others and old_plan == "keep" else self.store.ensure_epoch
-        return opening(collection, plan.contract.canonical, _most_counters(plan))
+        return opening(collection, plan.canonical, _most_counters(plan))
 
     def _with_another_plan(self, collection: str, plan: Plan) -> list[Epoch]:
         """The open epochs with another plan, if the newest open one is among them: clients fetch that one's plan."""
         still_open = [epoch for epoch in self.store.epochs(collection) if epoch.is_open]
-        others = [epoch for epoch in still_open if self.store.plan(epoch.key) != plan.contract.canonical]
+        others = [epoch for epoch in still_open if self.store.plan(epoch.key) != plan.canonical]
         return others if others and others[-1] is still_open[-1] else []
 
     def close(self, collection: str, number: int) -> LiveEpoch:
@@ -303,7 +305,7 @@ class Collector:
         if not self.store.shard.takes(identity):
             raise MisdirectedError(f"this collector is shard {self.store.shard}; send this id to its own shard")
         named = chosen_groups(live.plan.groups, groups)
-        reports, counters = count_reports(live.plan.protocol, live.plan.contract.fingerprint, body)
+        reports, counters = count_reports(live.plan.protocol, live.plan.digest, body)
         if not reports:
             raise ReportError("the batch holds no reports")
         cells, counts = counters.nonzero()

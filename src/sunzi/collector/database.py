@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, LiteralString, Protocol, TypeVar
 
+from sunzi.client.errors import ParameterError, StoreError
 from sunzi.collector.epochs import Shard
 from sunzi.collector.rows import RowReader
-from sunzi.errors import ParameterError, StoreError
 
 SCHEMA_VERSION = 3
 

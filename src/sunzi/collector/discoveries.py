@@ -7,8 +7,8 @@ import threading
 from dataclasses import dataclass
 from typing import Literal
 
+from sunzi.client.errors import ParameterError
 from sunzi.collector.recently_used import RecentlyUsed
-from sunzi.errors import ParameterError
 from sunzi.plan import Plan
 from sunzi.results.discovery import Discovery
 from sunzi.results.estimate import Estimate

@@ -16,10 +16,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, LiteralString
 
+from sunzi.client.errors import ParameterError, StoreError
 from sunzi.collector.database import SCHEMA_VERSION, ThreadConnections, identity_table
 from sunzi.collector.epochs import Shard
 from sunzi.collector.store import Store
-from sunzi.errors import MissingExtraError, ParameterError, StoreError
+from sunzi.errors import MissingExtraError
 
 try:
     import psycopg

@@ -16,11 +16,11 @@ from functools import lru_cache
 from typing import Any
 
 from sunzi.batch import BatchGuarantee, honest_reports
+from sunzi.client.errors import ParameterError, PrivacyError
 from sunzi.collector.collector import Collector, LiveEpoch
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError
 from sunzi.collector.settings import Settings
-from sunzi.errors import ParameterError, PrivacyError
 from sunzi.formatting import counted
 from sunzi.plan import Plan
 

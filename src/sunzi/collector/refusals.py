@@ -11,17 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from sunzi.client.errors import ParameterError, PlanError, ReportError, StoreError, SunziError
 from sunzi.collector.collector import AnotherPlanError, ClosedEpochError, MisdirectedError, UnknownEpochError
 from sunzi.collector.writer import OverloadError
-from sunzi.errors import (
-    EstimateError,
-    MissingExtraError,
-    ParameterError,
-    PlanError,
-    ReportError,
-    StoreError,
-    SunziError,
-)
+from sunzi.errors import EstimateError, MissingExtraError
 
 STATUS_BY_ERROR: list[tuple[type[SunziError], int]] = [
     (UnknownEpochError, 404),

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from sunzi.client.errors import StoreError
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.schedules import Schedule
-from sunzi.errors import StoreError
 
 _log = logging.getLogger(__name__)
 _LONGEST_SLEEP = 60.0  # the clock may be set, and other collectors open epochs

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.collector.epochs import Contribution, Epoch, check_name
-from sunzi.errors import ParameterError, StoreError
-from sunzi.groups import parse_groups
-from sunzi.numerics.checks import shown
+from sunzi.client.device.addresses import check_name
+from sunzi.client.errors import ParameterError, StoreError, shown
+from sunzi.client.groups import parse_groups
+from sunzi.collector.epochs import Contribution, Epoch
 
 _COUNTER_BYTES = 8
 _LARGEST = (1 << 63) - 1

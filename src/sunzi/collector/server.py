@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from sunzi._version import __version__
+from sunzi.client.errors import StoreError, SunziError
 from sunzi.collector.collector import Collector, LiveEpoch, OldPlan
 from sunzi.collector.settings import Settings
 from sunzi.collector.stores import open_store
-from sunzi.errors import MissingExtraError, StoreError, SunziError
+from sunzi.errors import MissingExtraError
 from sunzi.plan import Plan
 
 try:

@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from sunzi.client.errors import StoreError
 from sunzi.collector.audit_log import AuditLog
 from sunzi.collector.collector import Collector
 from sunzi.collector.discoveries import DiscoveryCache
@@ -26,7 +27,6 @@ from sunzi.collector.settings import LiveSettings, Settings, is_local
 from sunzi.collector.store import Store
 from sunzi.collector.trends import TrendCache
 from sunzi.collector.writer import OverloadError, Result, Writer
-from sunzi.errors import StoreError
 from sunzi.results.trends import EPOCHS_PER_FALSE_ALARM
 
 Ticket = asyncio.Future[Outcome]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sunzi.batch import check_delta, check_honest
+from sunzi.client.errors import ParameterError
 from sunzi.collector.schedules import Schedule
-from sunzi.errors import ParameterError
 
 _log = logging.getLogger(__name__)
 

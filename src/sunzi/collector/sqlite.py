@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from sunzi.client.errors import StoreError
 from sunzi.collector.database import SCHEMA_VERSION, ThreadConnections, identity_table
 from sunzi.collector.epochs import Shard
 from sunzi.collector.store import Store
-from sunzi.errors import StoreError
 
 if sys.platform != "win32":
     import fcntl

@@ -19,19 +19,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from sunzi.client.device.addresses import check_name
+from sunzi.client.device.uploads import ID_BYTES, TOKEN_BYTES
+from sunzi.client.errors import StoreError
 from sunzi.collector.contributions import Contributions
 from sunzi.collector.database import identity_table
-from sunzi.collector.epochs import (
-    ID_BYTES,
-    TOKEN_BYTES,
-    Contribution,
-    Deposit,
-    Epoch,
-    Outcome,
-    check_identities,
-    check_name,
-)
-from sunzi.errors import StoreError, TallyError
+from sunzi.collector.epochs import Contribution, Deposit, Epoch, Outcome, check_identities
+from sunzi.errors import TallyError
 from sunzi.numerics.counters import Counters
 
 _FULL_PAGE = 500

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sunzi.atomic_files import sync_directory
+from sunzi.client.errors import ParameterError, PlanError, StoreError
+from sunzi.client.groups import parse_group
 from sunzi.collector.epochs import Epoch, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.store import Store
-from sunzi.errors import ParameterError, PlanError, StoreError, TallyError
-from sunzi.groups import parse_group
+from sunzi.errors import TallyError
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 
@@ -182,6 +183,6 @@ def stored_tally(store: Store, epoch: Epoch, plan: Plan, group: str = "") -> Tal
     """The tally of an epoch, or of a public group of it, with its invariants checked; StoreError if it breaks one."""
     reports, counters = store.tally(epoch.key, plan.protocol.tally_layout.length, group)
     try:
-        return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, reports, counters)
+        return Tally(plan.digest, plan.protocol.tally_layout, reports, counters)
     except TallyError as error:
         raise StoreError(f"{store.label} is damaged: epoch {epoch.number} of {epoch.collection}: {error}") from error

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from sunzi.client.errors import ParameterError
 from sunzi.collector.refusals import documented, giving
 from sunzi.collector.routes import MEDIA, OperatorRoute, listed, picture_response, table_response
 from sunzi.collector.service import service_of
 from sunzi.collector.trends import CollectionTrend, TrendProgress
 from sunzi.collector.uploads import CollectionName
-from sunzi.errors import ParameterError
 from sunzi.results.queries import parse_value
 
 router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)

@@ -16,15 +16,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sunzi.client.device.uploads import Upload
+from sunzi.client.errors import ParameterError, ReportError, SunziError
+from sunzi.client.reports import is_batch
 from sunzi.collector.collector import ClosedEpochError, LiveEpoch
-from sunzi.collector.epochs import Deposit, Outcome, Upload
+from sunzi.collector.epochs import Deposit, Outcome
 from sunzi.collector.limits import SMALL_BODY
 from sunzi.collector.refusals import RefusalError, documented, refuse
 from sunzi.collector.service import Service, Ticket, bearer, service_of
 from sunzi.collector.settings import Settings, UploadKey
 from sunzi.collector.writer import OverloadError
-from sunzi.errors import ParameterError, ReportError, SunziError
-from sunzi.wire import declared_reports, is_batch
+from sunzi.wire import declared_reports
 
 CollectionName = Annotated[
     str, Path(pattern="^[a-z0-9][a-z0-9_-]{0,63}$", description="The collection's name.", examples=["default"])

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from sunzi.client.errors import StoreError
 from sunzi.collector.epochs import Deposit, Outcome
 from sunzi.collector.store import Store
-from sunzi.errors import StoreError
 
 Result = Outcome | StoreError
 Ticket = TypeVar("Ticket")

@@ -1,7 +1,7 @@
+from sunzi.client.strict_json import integer_parameter as integer_parameter
+from sunzi.client.strict_json import only_parameters as only_parameters
 from sunzi.designs.base import Design as Design
 from sunzi.designs.base import draw_bounds_array as draw_bounds_array
-from sunzi.designs.base import integer_parameter as integer_parameter
-from sunzi.designs.base import only_parameters as only_parameters
 from sunzi.designs.cyclotomic import Cyclotomic as Cyclotomic
 from sunzi.designs.projective import Projective as Projective
 from sunzi.designs.response import BlockResponse as BlockResponse

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, floor, log10
 
+from sunzi.client.designs.finite_fields import LARGEST_ORDER
+from sunzi.client.errors import ParameterError
 from sunzi.designs.base import Design
 from sunzi.designs.choice import ERROR_TOLERANCE, choose_compact, compact_candidates, optimal_block_size, subset_error
 from sunzi.designs.projective import choose_projective, projective_or_singletons
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError
 from sunzi.numerics.checks import real_number
-from sunzi.numerics.finite_fields import LARGEST_ORDER, nearest_prime_power, prime_power
+from sunzi.numerics.finite_fields import nearest_prime_power, prime_power
 
 # A formula may be off by this much in its last digits, so its answer is tried and taken only if it keeps the limit.
 _ROUNDING = 1e-9

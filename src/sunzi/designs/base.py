@@ -4,19 +4,20 @@ equally many blocks (docs/mathematics.md §1).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import PlanError
-from sunzi.numerics.bits import index_bits
+from sunzi.client.designs import design as client
+from sunzi.client.designs.design import index_bits
 from sunzi.numerics.counters import Counters
-from sunzi.wire import Payloads
+from sunzi.wire import Payloads, payload_integers
 
 READING_WORK = 8.0
 """The operations of reading and counting one integer, as measured in the time of one operation of a transform."""
@@ -40,7 +41,7 @@ class DecodingCost:
 
 
 @dataclass(frozen=True)
-class Design(ABC):
+class Design(client.Design):
     """A family of blocks of ``block_size`` points out of ``points``, and how client and server name one block.
 
     A *message* names a block; ``messages`` is an array whose first axis runs over reports. Subclasses are frozen
@@ -54,33 +55,38 @@ class Design(ABC):
     (5, 10, [True])
     """
 
-    kind: ClassVar[str]
-    """The name in a plan's JSON."""
     counts_blocks: ClassVar[bool] = True
     """Whether there is one counter per message, which makes the tally a sufficient statistic."""
 
     if TYPE_CHECKING:  # at run time, dataclasses would take an inherited property for the default of a field
 
         @property
-        def points(self) -> int:
-            """Number of points."""
-
-        @property
-        def block_size(self) -> int:
-            """Number of points in every block."""
-
-        @property
         def message_count(self) -> int:
             """Number of distinct messages, each naming a block; equally many contain any given point."""
 
-        @property
-        def draw_bounds(self) -> NDArray[np.uint64]:
-            """After the truth word, a report draws one uniform integer below each of these."""
+    @cached_property
+    def draw_bounds(self) -> NDArray[np.uint64]:
+        """After the truth word, a report draws one uniform integer below each of these."""
+        return draw_bounds_array(*self.bounds)
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The same, for one report."""
+        return tuple(self.draw_bounds.tolist())
 
     @property
     def draw_count(self) -> int:
         """How many integers a report draws after the truth word."""
-        return int(self.draw_bounds.size)
+        return len(self.bounds)
+
+    def payload(self, value: int, truth: bool, variates: Sequence[int]) -> int:
+        """The response to one value; designs that plans of version 1 name have their own."""
+        drawn = np.array([variates], dtype=np.uint64)
+        return payload_integers(self.encode(self.respond(np.array([value]), np.array([truth]), drawn)))[0]
+
+    def is_member(self, payload: int, point: int) -> bool:
+        """Whether the block of a payload contains a point."""
+        return bool(self.contains(self.decode(np.array([payload], dtype=np.uint64)), np.array([point]))[0])
 
     @property
     def counter_count(self) -> int:
@@ -236,15 +242,6 @@ class Design(ABC):
         """
         return READING_WORK
 
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """What a plan records in addition to ``kind``, as JSON: integers below 2^53, strings, booleans and lists."""
-
-    @classmethod
-    @abstractmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`parameters`; raises PlanError on anything that is not such a design."""
-
 
 def draw_bounds_array(*values: int) -> NDArray[np.uint64]:
     """A read-only array for :attr:`Design.draw_bounds`; read-only because privacy depends on it.
@@ -267,40 +264,3 @@ def subset_first_support_shares(points: int, block_size: int, places: int) -> Fl
     missed = np.maximum((points - block_size - place) / (points - place), 0.0)
     none_before = np.concatenate([[1.0], np.cumprod(missed)[:-1]])
     return np.asarray(none_before * np.minimum(block_size / (points - place), 1.0))
-
-
-def integer_parameter(parameters: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """Read an integer from the parameters of a plan; PlanError if it is missing or out of range.
-
-    Parameters
-    ----------
-    parameters, name: the parameters, and the key to read.
-    low, high: the smallest and the largest integer allowed.
-
-    >>> integer_parameter({"points": 7}, "points", 2, 100)
-    7
-    """
-    value = parameters.get(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise PlanError(f"{name} must be a whole number, got {value!r}")
-    if not low <= value <= high:
-        raise PlanError(f"{name} must lie between {low} and {high}, got {value}")
-    return value
-
-
-def only_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise PlanError unless the keys of ``parameters`` are exactly ``names``.
-
-    A client must not ignore what it does not understand.
-
-    Parameters
-    ----------
-    parameters: the parameters of a plan.
-    names: the keys that must be there.
-
-    >>> only_parameters({"points": 7}, ["points"])
-    """
-    unknown = sorted(set(parameters) - set(names))
-    missing = sorted(set(names) - set(parameters))
-    if unknown or missing:
-        raise PlanError(f"expected exactly {sorted(names)}; unknown: {unknown}, missing: {missing}")

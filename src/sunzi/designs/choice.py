@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
 
+from sunzi.client.designs.cyclotomic import MOST_POINTS
+from sunzi.client.designs.design import index_bits
+from sunzi.client.designs.primes import is_prime
+from sunzi.client.errors import ParameterError, whole_number
 from sunzi.designs.base import Design
-from sunzi.designs.cyclotomic import MOST_POINTS, Cyclotomic
+from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons
-from sunzi.errors import ParameterError
-from sunzi.numerics.bits import index_bits
-from sunzi.numerics.checks import whole_number
-from sunzi.numerics.primes import divisors, is_prime, next_prime
+from sunzi.numerics.primes import divisors, next_prime
 from sunzi.numerics.thresholds import SupportProbabilities
 
 # Designs within this factor of the best error count as equal; the shortest message wins among them.

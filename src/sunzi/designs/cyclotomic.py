@@ -7,27 +7,25 @@ blocks are B(a,b) = g^a·D + b for a in [e], b in Z_m. The affine group is 2-tra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import DecodingCost, Design, draw_bounds_array, integer_parameter, only_parameters
-from sunzi.errors import ParameterError, PlanError
+from sunzi.client.designs import cyclotomic as client
+from sunzi.client.designs.primes import is_prime
+from sunzi.designs.base import DecodingCost, Design
 from sunzi.numerics.counters import Counters, expected_filled
-from sunzi.numerics.primes import cyclotomic_order, is_prime, is_primitive_root, powers, primitive_root
+from sunzi.numerics.primes import cyclotomic_order, powers, primitive_root
 
 Spectrum = NDArray[np.complex128]
 
-# The points are tabled: 2^26 of them take 512 MiB.
-MOST_POINTS = 1 << 26
-MOST_MESSAGES = 1 << 53
 _CACHED_SPECTRA_BYTES = 1 << 28
 _CHUNK_CELLS = 1 << 20
 _POINTS_PER_REPORT = 64  # use tables if they have at most this many entries per report; both take as long there
@@ -39,7 +37,7 @@ _COST_OF_TRANSFORM = 0.75
 
 
 @dataclass(frozen=True)
-class Cyclotomic(Design):
+class Cyclotomic(client.Cyclotomic, Design):
     """The e·m messages (a,b), sent as a·m + b, each naming the block g^a·D + b of Z_m.
 
     ``generator`` is a primitive root of the prime m = ``points``; 0 chooses the smallest.
@@ -49,41 +47,10 @@ class Cyclotomic(Design):
     (2, 21)
     """
 
-    kind = "cyclotomic"
-
-    points: int
-    classes: int
-    """e, the number of cosets of e-th powers."""
-    union: tuple[int, ...] = (0,)
-    """The classes that the base block joins."""
-    with_zero: bool = False
-    """Whether the base block contains 0, too."""
-    generator: int = 0
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "union", tuple(self.union))
-        points, classes, union = self.points, self.classes, self.union
-        if points > MOST_POINTS:
-            raise ParameterError(f"a cyclotomic design needs at most 2^26 points, got {points}; use 'pgr' or 'grr'")
-        if points < 2 or not is_prime(points):
-            raise ParameterError(f"points must be a prime, got {points}")
-        if classes < 1 or (points - 1) % classes:
-            raise ParameterError(f"classes must divide {points - 1}, got {classes}")
-        if not union or len(set(union)) != len(union) or not all(0 <= index < classes for index in union):
-            raise ParameterError(f"union must name distinct classes in [0, {classes}), got {list(union)}")
-        if not self.generator:
-            object.__setattr__(self, "generator", primitive_root(points))
-        if not is_primitive_root(self.generator, points):
-            raise ParameterError(f"generator must be a primitive root of {points}, got {self.generator}")
-        if classes * points >= MOST_MESSAGES:
-            raise ParameterError(f"{classes} classes of {points} points make too many messages")
-        if not 1 <= self.block_size < points:
-            raise ParameterError(f"the block must leave out at least one of {points} points, got all of them")
-
-    @property
-    def block_size(self) -> int:
-        """The joined classes, and perhaps 0."""
-        return len(self.union) * ((self.points - 1) // self.classes) + int(self.with_zero)
+        if not self.generator and is_prime(self.points):
+            object.__setattr__(self, "generator", primitive_root(self.points))
+        super().__post_init__()
 
     @property
     def message_count(self) -> int:
@@ -94,11 +61,6 @@ class Cyclotomic(Design):
     def class_count(self) -> int:
         """Multipliers g^a: each has equally many blocks with, and without, any given point."""
         return self.classes
-
-    @cached_property
-    def draw_bounds(self) -> NDArray[np.uint64]:
-        """The multiplier, a point of D, a point outside D."""
-        return draw_bounds_array(self.classes, self.block_size, self.points - self.block_size)
 
     @classmethod
     def smallest(cls) -> tuple[Self, ...]:
@@ -130,21 +92,9 @@ class Cyclotomic(Design):
         return shift
 
     def _scaled_points(self, scale: Integers, position: Integers) -> Integers:
-        """g^a·d for the points d at these positions, without tables: a device makes one report of a large design."""
-        classes, each = self.classes, (self.points - 1) // self.classes
-        zero_position = self.block_size - 1 if self.with_zero else self.points - 1
-        ascending = sorted(self.union)
-        scaled = []
-        for power, place in zip(scale.tolist(), position.tolist(), strict=True):
-            which, within = divmod(place - int(place > zero_position), each)
-            other = which - len(self.union)
-            if other >= 0:
-                for known in ascending:
-                    other += int(known <= other)
-            chosen = other if other >= 0 else self.union[which]
-            exponent = power + chosen + classes * within
-            scaled.append(0 if place == zero_position else pow(self.generator, exponent, self.points))
-        return np.array(scaled, dtype=np.int64)
+        """g^a·d for the points d at these positions, without tables: few reports of a large design."""
+        places = zip(scale.tolist(), position.tolist(), strict=True)
+        return np.array([self._point(multiplier, place) for multiplier, place in places], dtype=np.int64)
 
     @cached_property
     def _in_base_block(self) -> NDArray[np.bool_]:
@@ -266,36 +216,3 @@ class Cyclotomic(Design):
             gaps = np.diff(blocks, axis=1, append=blocks[:, :1] + self.points)
             total += int(np.maximum(gaps - limit, 0).sum())
         return total
-
-    def parameters(self) -> dict[str, Any]:
-        """The integers that fix D."""
-        return {
-            "points": self.points,
-            "classes": self.classes,
-            "union": list(self.union),
-            "with_zero": self.with_zero,
-            "generator": self.generator,
-            "block_size": self.block_size,
-        }
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """From a plan; the block size must be what the classes give."""
-        only_parameters(parameters, ["points", "classes", "union", "with_zero", "generator", "block_size"])
-        points = integer_parameter(parameters, "points", 2, MOST_POINTS)
-        classes = integer_parameter(parameters, "classes", 1, points)
-        generator = integer_parameter(parameters, "generator", 1, points)
-        union, with_zero = parameters["union"], parameters["with_zero"]
-        if not isinstance(union, list) or not all(type(index) is int for index in union):
-            raise PlanError(f"union must be a list of whole numbers, got {union!r}")
-        if not isinstance(with_zero, bool):
-            raise PlanError(f"with_zero must be true or false, got {with_zero!r}")
-        try:
-            design = cls(points, classes, tuple(union), with_zero, generator)
-        except ParameterError as error:
-            raise PlanError(str(error)) from None
-        if design.block_size != parameters["block_size"]:
-            raise PlanError(
-                f"block_size must be {design.block_size} for these classes, got {parameters['block_size']!r}"
-            )
-        return design

@@ -5,31 +5,30 @@ See docs/mathematics.md §5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import exp, log2
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import DecodingCost, Design, draw_bounds_array, integer_parameter, only_parameters
+from sunzi.client.designs import projective as client
+from sunzi.client.designs.finite_fields import LARGEST_ORDER
+from sunzi.client.designs.projective import MOST_POINTS, points_of
+from sunzi.client.errors import ParameterError, whole_number
+from sunzi.designs.base import DecodingCost, Design
 from sunzi.designs.singletons import Singletons
-from sunzi.errors import ParameterError, PlanError
-from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters, expected_filled
-from sunzi.numerics.finite_fields import LARGEST_ORDER, FiniteField, find_irreducible, nearest_prime_power, prime_power
+from sunzi.numerics.finite_fields import FiniteField, find_irreducible, nearest_prime_power, prime_power
 from sunzi.numerics.incidence import Route, cheapest_route, hyperplane_sums, incidence_counts
-from sunzi.numerics.projective import ProjectiveSpace, points_of
-
-MOST_POINTS = (1 << 31) - 1
+from sunzi.numerics.projective import ProjectiveSpace
 
 
 @dataclass(frozen=True)
-class Projective(Design):
+class Projective(client.Projective, Design):
     """K = (q^t−1)/(q−1) points and as many hyperplanes; the message is the index of a hyperplane, its block the points
     on it.
 
@@ -40,22 +39,11 @@ class Projective(Design):
     (7, 3)
     """
 
-    kind = "projective"
-
-    order: int
-    """q, a prime power."""
-    dimension: int
-    """t; the points are the lines through 0 of a space of this dimension."""
-    polynomial: tuple[int, ...] = ()
-
     def __post_init__(self) -> None:
         parts = prime_power(self.order) if 2 <= self.order <= LARGEST_ORDER else None
-        if parts is None:
-            raise ParameterError(f"order must be a prime power up to 2^20, got {self.order}")
-        field = FiniteField(*parts, tuple(self.polynomial) or find_irreducible(*parts))
-        object.__setattr__(self, "polynomial", field.polynomial)
-        if self.dimension < 2 or self.points > MOST_POINTS:
-            raise ParameterError(f"dimension must be at least 2 and give fewer than 2^31 points, got {self.dimension}")
+        if not self.polynomial and parts is not None:
+            object.__setattr__(self, "polynomial", find_irreducible(*parts))
+        super().__post_init__()
 
     @cached_property
     def space(self) -> ProjectiveSpace:
@@ -65,24 +53,9 @@ class Projective(Design):
         return ProjectiveSpace(FiniteField(*parts, self.polynomial), self.dimension)
 
     @property
-    def points(self) -> int:
-        """K, the number of points of the space."""
-        return points_of(self.order, self.dimension)
-
-    @property
-    def block_size(self) -> int:
-        """The number of points of a hyperplane."""
-        return points_of(self.order, self.dimension - 1)
-
-    @property
     def message_count(self) -> int:
         """As many hyperplanes as points."""
         return self.points
-
-    @cached_property
-    def draw_bounds(self) -> NDArray[np.uint64]:
-        """A hyperplane through the point, a hyperplane that misses it."""
-        return draw_bounds_array(self.block_size, self.order ** (self.dimension - 1))
 
     @classmethod
     def smallest(cls) -> tuple[Self, ...]:
@@ -134,24 +107,6 @@ class Projective(Design):
     def missing_messages(self, limit: int) -> int:
         """None once [limit] holds the first q+1 points: they are a line, and every hyperplane meets a line."""
         return 0 if limit > self.order else super().missing_messages(limit)
-
-    def parameters(self) -> dict[str, Any]:
-        """The field and the dimension."""
-        return {"order": self.order, "dimension": self.dimension, "polynomial": list(self.polynomial)}
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """From a plan: q must be a prime power and the polynomial irreducible."""
-        only_parameters(parameters, ["order", "dimension", "polynomial"])
-        order = integer_parameter(parameters, "order", 2, LARGEST_ORDER)
-        dimension = integer_parameter(parameters, "dimension", 2, 64)
-        polynomial = parameters["polynomial"]
-        if not isinstance(polynomial, list) or not polynomial or not all(type(term) is int for term in polynomial):
-            raise PlanError(f"polynomial must be a list of whole numbers, got {polynomial!r}")
-        try:
-            return cls(order, dimension, tuple(polynomial))
-        except ParameterError as error:
-            raise PlanError(str(error)) from None
 
 
 def choose_projective(domain_size: int, epsilon: Fraction, order: int | None = None) -> Projective:

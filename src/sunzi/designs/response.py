@@ -5,8 +5,8 @@ Its threshold is certified in integers (docs/mathematics.md §7).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,17 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
+from sunzi.client.designs import response as client
+from sunzi.client.errors import ParameterError
+from sunzi.client.randomness import WordSource
+from sunzi.client.reports import byte_length
+from sunzi.client.thresholds import FULL_BITS, exponential_below
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError, PlanError, PrivacyError
-from sunzi.numerics.bits import byte_length
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.randomness import FULL_BITS, Words, WordSource, uniform_below
-from sunzi.numerics.thresholds import SupportProbabilities, check_truth_threshold, exponential_below, truth_threshold
+from sunzi.numerics.randomness import Words, uniform_below, word_array
+from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.wire import Payloads, payload_integers
 
 _WORDS_AT_ONCE = 1 << 19
@@ -49,7 +52,7 @@ def register_design(design: type[Design]) -> None:
 
 
 @dataclass(frozen=True)
-class BlockResponse:
+class BlockResponse(client.BlockResponse):
     """Report a uniform block that contains the value with probability p = T/2^b, else a uniform block that does not.
 
     ε-LDP: the likelihood ratio of any message under two values is 1 or e^{±ε'} with ε' ≤ ε, checked in integers on
@@ -62,27 +65,17 @@ class BlockResponse:
     """
 
     design: Design
-    epsilon: Fraction
-    word_bits: int = FULL_BITS
-    threshold: int = field(init=False)
-    """T, the largest threshold that keeps ε-LDP."""
 
-    def __post_init__(self) -> None:
-        sizes = self.design.block_size, self.design.points
-        threshold = truth_threshold(*sizes, self.epsilon, self.word_bits)
-        check_truth_threshold(threshold, *sizes, self.epsilon, self.word_bits)
-        object.__setattr__(self, "threshold", threshold)
+    @classmethod
+    def design_kind(cls, kind: str) -> type[Design] | None:
+        """The class of designs with this name, registered ones included."""
+        return _KINDS.get(kind)
 
     @cached_property
     def probabilities(self) -> SupportProbabilities:
         """How often a report supports the value's point, and another given point."""
         design = self.design
         return SupportProbabilities.of_block_response(self.threshold, design.block_size, design.points, self.word_bits)
-
-    @property
-    def words_per_report(self) -> int:
-        """Words that one report draws, rejections aside."""
-        return 1 + self.design.draw_count
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """One message per value, from words taken row by row."""
@@ -138,11 +131,7 @@ class BlockResponse:
         return self.design.count(self._respond(words, values, source)) if counted is None else counted
 
     def _words(self, rows: int, source: WordSource) -> Words:
-        if source.word_bits != self.word_bits:
-            raise ParameterError(
-                f"this response needs {self.word_bits}-bit words, the source returns {source.word_bits}-bit words"
-            )
-        return source.words(rows * self.words_per_report).reshape(rows, self.words_per_report)
+        return word_array(self._checked(source), rows * self.words_per_report).reshape(rows, self.words_per_report)
 
     def _respond(self, words: Words, values: Integers, source: WordSource) -> Integers:
         truth = words[:, 0] < np.uint64(self.threshold)
@@ -176,11 +165,6 @@ class BlockResponse:
         return float(inside * (self.design.message_count - missing) + outside * missing)
 
     # --- as a channel (see sunzi.protocols.channel)
-
-    @property
-    def points(self) -> int:
-        """The design's points."""
-        return self.design.points
 
     @property
     def has_independent_bits(self) -> bool:
@@ -269,42 +253,3 @@ class BlockResponse:
         """max_B Σ_a values[a]·(1_B[a] − q)/Δ over all blocks B: what the best report adds to a weighted estimate."""
         rates = self.probabilities
         return (self.design.best_message(values)[1] - rates.false * float(values.sum())) / rates.gap
-
-    def parameters(self) -> dict[str, Any]:
-        """What a plan records: the design and the threshold, a decimal string because it needs 64 bits."""
-        return {"design": self.design.kind, **self.design.parameters(), "threshold": str(self.threshold)}
-
-    @classmethod
-    def from_parameters(cls, parameters: object, epsilon: Fraction) -> BlockResponse:
-        """From a plan, validating everything: the threshold must be the one derived here.
-
-        Raises PlanError, or PrivacyError for a wrong threshold.
-        """
-        if not isinstance(parameters, Mapping):
-            raise PlanError(f"a block response must be an object, got {parameters!r}")
-        rest = dict(parameters)
-        kind, threshold = rest.pop("design", None), rest.pop("threshold", None)
-        if not isinstance(kind, str) or kind not in _KINDS:
-            raise PlanError(f"design must be one of {sorted(_KINDS)}, got {kind!r}")
-        try:
-            response = cls(_KINDS[kind].from_parameters(rest), epsilon)
-        except ParameterError as error:
-            raise PlanError(str(error)) from None
-        if parse_decimal(threshold, "threshold") != response.threshold:
-            raise PrivacyError(
-                f"threshold must be {response.threshold} for epsilon {epsilon} and this design, got {threshold}"
-            )
-        return response
-
-
-def parse_decimal(text: object, name: str) -> int:
-    """A large integer as a plan writes it: a string of decimal digits without leading zeros."""
-    if (
-        not isinstance(text, str)
-        or not text.isascii()
-        or not text.isdigit()
-        or (text != "0" and text.startswith("0"))
-        or len(text) > 40
-    ):
-        raise PlanError(f"{name} must be a string of decimal digits, got {text!r}")
-    return int(text)

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import (
-    DecodingCost,
-    Design,
-    draw_bounds_array,
-    integer_parameter,
-    only_parameters,
-    subset_first_support_shares,
-)
-from sunzi.errors import ParameterError
+from sunzi.client.designs import singletons as client
+from sunzi.designs.base import DecodingCost, Design, subset_first_support_shares
 from sunzi.numerics.counters import Counters
-
-MOST_POINTS = 1 << 31
 
 
 @dataclass(frozen=True)
-class Singletons(Design):
+class Singletons(client.Singletons, Design):
     """v blocks of one point each; the message is the point.
 
     >>> design = Singletons(points=10)
@@ -34,28 +23,10 @@ class Singletons(Design):
     (1, 10)
     """
 
-    kind = "singletons"
-
-    points: int
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.points <= MOST_POINTS:
-            raise ParameterError(f"a design needs between 2 and 2^31 points, got {self.points}")
-
-    @property
-    def block_size(self) -> int:
-        """Always 1."""
-        return 1
-
     @property
     def message_count(self) -> int:
         """One message per point."""
         return self.points
-
-    @cached_property
-    def draw_bounds(self) -> NDArray[np.uint64]:
-        """Which of the other points to name."""
-        return draw_bounds_array(self.points - 1)
 
     @classmethod
     def smallest(cls) -> tuple[Self, ...]:
@@ -95,13 +66,3 @@ class Singletons(Design):
     def spread(self, weights: Floats, limit: int) -> Floats:
         """The weights themselves."""
         return weights[:limit]
-
-    def parameters(self) -> dict[str, Any]:
-        """The number of points."""
-        return {"points": self.points}
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """Read the number of points from a plan."""
-        only_parameters(parameters, ["points"])
-        return cls(integer_parameter(parameters, "points", 2, MOST_POINTS))

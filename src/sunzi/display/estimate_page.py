@@ -8,8 +8,8 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
+from sunzi.client.errors import ParameterError
 from sunzi.display.chart_tables import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
-from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound
 from sunzi.results.certainty import MEANINGS, Certainty, certainties
 

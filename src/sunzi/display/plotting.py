@@ -17,8 +17,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from sunzi._typing import Floats
+from sunzi.client.errors import ParameterError
 from sunzi.display.changes_page import certainty, meanings
-from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
 from sunzi.results.certainty import MEANINGS, Certainty, certainties
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
-from sunzi.domains.texts import MOST_SYMBOLS, read_texts, valid_text
-from sunzi.errors import DomainError
-from sunzi.numerics.checks import whole_number
+from sunzi.client.domains.texts import MOST_SYMBOLS, valid_text
+from sunzi.client.errors import DomainError, whole_number
+from sunzi.domains.texts import read_texts
 
 Pair = tuple[str, str]
 

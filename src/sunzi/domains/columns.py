@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import isnan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.errors import DomainError
-from sunzi.numerics.checks import shown
+from sunzi.client.errors import DomainError, shown
 
 
 def check_column(values: object, expected: str) -> Iterable[Any]:
@@ -48,14 +46,3 @@ def as_array(values: Any) -> NDArray[Any]:
     arrow = {"zero_copy_only": False} if hasattr(values, "to_pylist") else {}  # else it refuses nulls by itself
     array: NDArray[Any] = values.to_numpy(**arrow)
     return array
-
-
-def is_missing(value: object) -> bool:
-    """None, NaN, empty text, and pandas' NA and NaT, recognised by name so that pandas is not imported."""
-    if isinstance(value, str):
-        return not value
-    if isinstance(value, (float, np.floating)):
-        return isnan(value)
-    if isinstance(value, np.datetime64):
-        return bool(np.isnat(value))
-    return value is None or type(value).__name__ in ("NAType", "NaTType")

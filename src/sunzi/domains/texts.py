@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,15 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.domains.columns import as_list, check_column, is_missing
+from sunzi.client.domains import texts as client
+from sunzi.client.domains.labels import is_missing
+from sunzi.client.domains.texts import valid_text
+from sunzi.client.errors import DomainError
+from sunzi.domains.columns import as_list, check_column
 from sunzi.domains.labels import MISSING, UNUSABLE, Domain
-from sunzi.domains.ranges import CONTROL
-from sunzi.errors import DomainError, PlanError
-from sunzi.numerics.checks import shown, whole_number
-
-MOST_SYMBOLS = 1 << 15
-LONGEST = 1 << 10
-"""The largest ``longest`` of a plan."""
 
 LONGER = "…"
 """Marks a truncated text."""
@@ -29,14 +26,11 @@ LONGER = "…"
 Digits = NDArray[np.uint16]
 """One row per text: token i of the alphabet as i + 1, then the end digit, then zeros."""
 
-_LETTERS, _BYTES = "letters", "bytes"
-_LARGEST_SIZE = (1 << 53) - 1
-_LONGEST_NOTE = 200
 _TEXTS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class OpenDomain(Domain):
+class OpenDomain(client.OpenDomain, Domain):
     """All texts. Every text is read as tokens of an alphabet, and no text is refused. Immutable.
 
     Tokens are found by greedy longest match; a character that begins no token counts as ``unknown``. Texts of more than
@@ -57,57 +51,10 @@ class OpenDomain(Domain):
     ('don?t', 'lette…')
     """
 
-    symbols: tuple[str, ...]
-    unknown: str | None
-    longest: int
-    note: str
-
-    def __init__(
-        self, alphabet: str | Iterable[str], longest: int, *, unknown: str | None = None, note: str = ""
-    ) -> None:
-        if alphabet == _BYTES and unknown is not None:
-            raise DomainError(f"every text is bytes, so there is no unknown token; omit unknown={unknown!r}")
-        if type(note) is not str or len(note) > _LONGEST_NOTE or CONTROL.search(note):
-            raise DomainError(f"a note must be printable text of at most {_LONGEST_NOTE} characters, got {shown(note)}")
-        symbols = _symbols(alphabet)
-        unknown = None if alphabet == _BYTES else "?" if unknown is None else _checked_symbol(unknown)
-        if unknown is not None and unknown not in symbols:
-            symbols = (*symbols, unknown)
-        if not 2 <= len(symbols) <= MOST_SYMBOLS:
-            raise DomainError(f"an alphabet must have between 2 and {MOST_SYMBOLS:,} tokens, got {len(symbols):,}")
-        longest = whole_number("longest", longest, 1, LONGEST)
-        size = min(sum(len(symbols) ** length for length in range(longest + 1)), _LARGEST_SIZE)
-        self._set(size, symbols=symbols, unknown=unknown, longest=longest, note=note)
-
     @property
     def is_indices(self) -> bool:
         """Always False."""
         return False
-
-    @property
-    def is_open(self) -> bool:
-        """Always True."""
-        return True
-
-    @property
-    def end(self) -> int:
-        """The digit that ends a text, which is also the largest digit."""
-        return len(self.symbols) + 1
-
-    @property
-    def width(self) -> int:
-        """The maximum number of digits of a text: its tokens and the end."""
-        return self.longest + 1
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of choices for each token of a random text."""
-        return (len(self.symbols),) * self.longest
-
-    @property
-    def is_bytes(self) -> bool:
-        """Whether tokens are bytes."""
-        return self.unknown is None
 
     def digits(self, texts: Sequence[str]) -> Digits:
         """The digits of texts, one row each."""
@@ -129,39 +76,16 @@ class OpenDomain(Domain):
         if self.is_bytes:
             encoded = [text.encode() for text in texts]
             return np.frombuffer(b"".join(encoded), dtype=np.uint8).astype(np.uint16) + np.uint16(1), _lengths(encoded)
-        if self._longest_symbol == 1:
+        if self.longest_symbol == 1:
             codes = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
             return self._of_characters[np.minimum(codes, self._of_characters.size - 1)], _lengths(texts)
-        found = [self._matched(text) for text in texts]
+        found = [self.matched(text) for text in texts]
         return np.array([digit for row in found for digit in row], dtype=np.uint16), _lengths(found)
-
-    def _matched(self, text: str) -> list[int]:
-        """The tokens of one text by greedy longest match, at most one more than ``longest``."""
-        numbers, unknown, place = self._numbers, self._numbers[self.unknown or ""], 0
-        found: list[int] = []
-        while place < len(text) and len(found) <= self.longest:
-            for length in range(min(self._longest_symbol, len(text) - place), 0, -1):
-                digit = numbers.get(text[place : place + length])
-                if digit is not None:
-                    break
-            else:
-                digit = unknown
-            found.append(digit)
-            place += length
-        return found
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {symbol: place + 1 for place, symbol in enumerate(self.symbols)}
-
-    @cached_property
-    def _longest_symbol(self) -> int:
-        return max(map(len, self.symbols))
 
     @cached_property
     def _of_characters(self) -> Digits:
         """The digit of every character up to the last one of the alphabet; all others are at the end."""
-        table = np.full(max(map(ord, self.symbols)) + 2, self._numbers[self.unknown or ""], dtype=np.uint16)
+        table = np.full(max(map(ord, self.symbols)) + 2, self.numbers[self.unknown or ""], dtype=np.uint16)
         table[[ord(symbol) for symbol in self.symbols]] = np.arange(1, len(self.symbols) + 1)
         return table
 
@@ -175,7 +99,7 @@ class OpenDomain(Domain):
 
     def texts(self, digits: Digits) -> Iterator[str]:
         """The texts of many rows of digits; fast for alphabets of single characters."""
-        if self.is_bytes or self._longest_symbol > 1 or "\0" in self.symbols:  # NumPy drops zeros at the end
+        if self.is_bytes or self.longest_symbol > 1 or "\0" in self.symbols:  # NumPy drops zeros at the end
             yield from map(self.text, digits)
             return
         characters = np.array([0, *map(ord, self.symbols), 0], dtype=np.uint32)
@@ -209,44 +133,18 @@ class OpenDomain(Domain):
             raise self.refusal(listed[int(wrong[0])])
         return found
 
-    def index(self, value: object) -> Any:
-        """The digits of one text, used instead of an index."""
-        return tuple(self.indices([value])[0].tolist())
-
     def exact_index(self, value: object) -> Any:
         """As :meth:`index`: every text is in an open domain."""
         return self.index(value)
-
-    def index_array(self, index: Any) -> Integers:
-        """The digits of one text as an array of one row."""
-        found = np.array([index], dtype=np.int64)
-        self.check_indices(found)
-        return found
 
     def check_indices(self, indices: Integers) -> None:
         """Raise DomainError unless these are rows of digits."""
         if indices.ndim != 2 or (indices.size and not 0 <= indices.min() <= indices.max() <= self.end):
             raise DomainError(f"texts are rows of digits from 0 to {self.end}: use the domain's indices")
 
-    def joined(self, digits: Sequence[int]) -> Any:
-        """A text of the maximum length."""
-        return (*(digit + 1 for digit in digits), self.end)
-
-    def refusal(self, value: object) -> DomainError:
-        """The error that says why a value is not text."""
-        if is_missing(value):
-            return DomainError(
-                "a value is missing (null or NaN); fill it in, for example with '', or leave its row out"
-            )
-        return DomainError(f"value {shown(value)} is not text; use str() on it")
-
     def label(self, index: int) -> str:
         """Not supported: values have no indices."""
         raise DomainError(f"an open domain has no list of values, so there is no value {index}")
-
-    def shown(self, index: int) -> str:
-        """As :meth:`label`."""
-        return self.label(index)
 
     def in_words(self) -> str:
         """The alphabet and the maximum length."""
@@ -258,32 +156,6 @@ class OpenDomain(Domain):
     def size_in_words(self) -> str:
         """A description instead of a number of values."""
         return "texts without a list"
-
-    def to_json(self) -> dict[str, Any]:
-        """The domain as a plan file records it."""
-        named = {"symbols": _BYTES} if self.is_bytes else {"symbols": list(self.symbols), "unknown": self.unknown}
-        return {**named, "longest": self.longest, **({"note": self.note} if self.note else {})}
-
-    @classmethod
-    def from_json(cls, record: object) -> OpenDomain:
-        """The inverse of :meth:`to_json`."""
-        is_bytes = isinstance(record, Mapping) and record.get("symbols") == _BYTES
-        needed = {"symbols", "longest"} if is_bytes else {"symbols", "longest", "unknown"}
-        if not isinstance(record, Mapping) or set(record) - {"note"} != needed or record.get("note", "note") == "":
-            raise PlanError(
-                f"an open domain must have symbols, unknown and longest, and may have a note, got {shown(record)}"
-            )
-        symbols, unknown = record["symbols"], record.get("unknown")
-        if symbols != _BYTES and (not isinstance(symbols, list) or not isinstance(unknown, str)):
-            raise PlanError(f'symbols must be "bytes" or a list of tokens, unknown one of them, got {shown(record)}')
-        domain = cls(symbols, record["longest"], unknown=unknown, note=record.get("note", ""))
-        if symbols != _BYTES and list(domain.symbols) != symbols:
-            raise PlanError(f"unknown must be one of the symbols, got {shown(unknown)}")
-        return domain
-
-    def __repr__(self) -> str:
-        """The alphabet and the length."""
-        return f"OpenDomain({self.in_words()})"
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -300,7 +172,7 @@ class TextList(Domain):
         return super().locate([self._read(value) if isinstance(value, str) else value for value in values])
 
     def _read(self, text: str) -> str:
-        return text if text in self._positions else self.source.text(self.source.digits([text])[0])
+        return text if text in self.positions else self.source.text(self.source.digits([text])[0])
 
 
 def distinct(digits: Digits) -> Digits:
@@ -327,33 +199,6 @@ def read_texts(source: str | Path | Iterable[str]) -> Iterator[list[str]]:
 
 def _is_texts(values: list[Any]) -> TypeGuard[list[str]]:
     return all(isinstance(value, str) for value in values)
-
-
-def _symbols(alphabet: object) -> tuple[str, ...]:
-    if alphabet == _LETTERS:
-        return tuple("abcdefghijklmnopqrstuvwxyz")
-    if alphabet == _BYTES:
-        return tuple(map(chr, range(256)))
-    if isinstance(alphabet, str) or not isinstance(alphabet, Iterable):
-        raise DomainError(f'an alphabet must be "letters", "bytes" or a list of tokens, got {shown(alphabet)}')
-    found = tuple(_checked_symbol(symbol) for symbol in alphabet)
-    if len(set(found)) != len(found):
-        twice = next(symbol for symbol in found if found.count(symbol) > 1)
-        raise DomainError(f"the token {shown(twice)} occurs twice in the alphabet")
-    return found
-
-
-def _checked_symbol(symbol: object) -> str:
-    if not isinstance(symbol, str) or not symbol or valid_text(symbol) != symbol:
-        raise DomainError(f"a token must be a text of at least one character, got {shown(symbol)}")
-    return symbol
-
-
-def valid_text(text: str) -> str:
-    """The text, with U+FFFD for lone surrogates; surrogate pairs become characters."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _lengths(values: Sequence[Any]) -> Integers:

@@ -11,27 +11,16 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.errors import ReportError
+from sunzi.client.errors import ReportError
+from sunzi.client.reports import byte_length
 
 Values = NDArray[np.uint64]
 Rows = NDArray[np.uint8]
 
-# A value of up to 56 bits at any bit offset lies within 8 consecutive bytes.
-WIDEST_NARROW = 56
 _GROUPS_AT_ONCE = 16384
 _MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 SPLITMIX_STEP = np.uint64(0x9E3779B97F4A7C15)
 """What SplitMix64 adds before it mixes; odd, so that multiples of it are distinct."""
-
-
-def byte_length(bits: int) -> int:
-    """The number of bytes that ``bits`` bits need."""
-    return (bits + 7) // 8
-
-
-def index_bits(count: int) -> int:
-    """⌈log2 count⌉, the bits of an index below ``count``."""
-    return (count - 1).bit_length()
 
 
 def pack(values: Values, width: int) -> bytes:

@@ -12,7 +12,8 @@ from typing import Self
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError, TallyError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import TallyError
 
 # A sparse cell costs an index, a value and a search, about four times as much as a dense one.
 _SPARSE_COST = 4

@@ -5,8 +5,7 @@ coefficients of 1, beta, beta**2, ..., where beta is a root of the field's polyn
 and one, and the elements of a prime field are residues. Polynomials over the integers modulo p are tuples of
 coefficients, lowest first.
 
-Constructing a :class:`FiniteField` proves that the characteristic is prime and the polynomial irreducible, so a client
-can check the field of a plan by itself.
+The client's field of the same name checks the parameters.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError
-from sunzi.numerics.primes import factorize, is_prime
-
-LARGEST_ORDER = 2**20
-"""Limits the size of the tables of powers and logarithms."""
+from sunzi.client.designs import finite_fields as client
+from sunzi.client.designs.finite_fields import LARGEST_ORDER, is_irreducible
+from sunzi.client.errors import ParameterError
+from sunzi.numerics.primes import factorize
 
 _LARGEST_SUM_TABLE = 2**20
 
@@ -46,13 +44,7 @@ class FiniteField:
     polynomial: Polynomial
 
     def __post_init__(self) -> None:
-        _check_order(self.characteristic, self.degree)
-        if len(self.polynomial) != self.degree + 1:
-            raise ParameterError(f"polynomial must have degree {self.degree}, got coefficients {self.polynomial}")
-        if self.degree == 1 and self.polynomial != (0, 1):
-            raise ParameterError(f"the polynomial of a prime field must be (0, 1), got {self.polynomial}")
-        if not is_irreducible(self.characteristic, self.polynomial):
-            raise ParameterError(f"polynomial {self.polynomial} is reducible modulo {self.characteristic}")
+        client.FiniteField(self.characteristic**self.degree, self.polynomial)
 
     @property
     def order(self) -> int:
@@ -173,31 +165,11 @@ class FiniteField:
 
 def find_irreducible(characteristic: int, degree: int) -> Polynomial:
     """The first monic irreducible polynomial of this degree, ordered by the integer sum of c_i * p**i."""
-    _check_order(characteristic, degree)
     for highest_first in product(range(characteristic), repeat=degree):
         polynomial = (*reversed(highest_first), 1)
         if is_irreducible(characteristic, polynomial):
             return polynomial
     raise AssertionError("there are irreducible polynomials of every degree")
-
-
-def is_irreducible(characteristic: int, polynomial: Polynomial) -> bool:
-    """Whether a monic polynomial of degree d >= 1 has no proper factor modulo p. Rabin's test, exact.
-
-    f is irreducible iff f divides x**(p**d) - x and has no factor in common with x**(p**(d/r)) - x for any prime r
-    that divides d. Raises :class:`ParameterError` unless the polynomial is monic, p prime and the coefficients below p.
-    """
-    degree = len(polynomial) - 1
-    _check_order(characteristic, degree)
-    if polynomial[-1] != 1 or not all(0 <= coefficient < characteristic for coefficient in polynomial):
-        raise ParameterError(f"coefficients must be 0..{characteristic - 1} and end in 1, got {polynomial}")
-    if degree == 1:
-        return True
-    for divisor, _ in factorize(degree):
-        remainder = _frobenius_defect(polynomial, degree // divisor, characteristic)
-        if len(_greatest_common_divisor(polynomial, remainder, characteristic)) != 1:
-            return False
-    return _frobenius_defect(polynomial, degree, characteristic) == ()
 
 
 def prime_power(number: int) -> tuple[int, int] | None:
@@ -216,18 +188,6 @@ def nearest_prime_power(target: float | Fraction) -> int:
     above = next(number for number in count(math.ceil(target)) if prime_power(number))
     exact = Fraction(target)
     return below if exact - below <= above - exact else above
-
-
-def _check_order(characteristic: int, degree: int) -> None:
-    """Raise ParameterError unless p is prime, d positive and p**d small enough, before any expensive work."""
-    if degree < 1 or not 2 <= characteristic <= LARGEST_ORDER or degree * math.log2(characteristic) > 20.5:
-        raise ParameterError(
-            f"a field must have 2 to {LARGEST_ORDER} elements, got characteristic {characteristic}, degree {degree}"
-        )
-    if characteristic**degree > LARGEST_ORDER:
-        raise ParameterError(f"a field must have at most {LARGEST_ORDER} elements, got {characteristic}**{degree}")
-    if not is_prime(characteristic):
-        raise ParameterError(f"characteristic must be prime, got {characteristic}")
 
 
 def _trimmed(polynomial: Polynomial) -> Polynomial:
@@ -269,15 +229,3 @@ def _power_modulo(base: Polynomial, exponent: int, modulus: Polynomial, prime: i
         base = _multiply_modulo(base, base, modulus, prime)
         exponent >>= 1
     return result
-
-
-def _frobenius_defect(polynomial: Polynomial, times: int, prime: int) -> Polynomial:
-    """x**(p**times) - x modulo the polynomial, whose degree is at least 2."""
-    power = _padded(_power_modulo((0, 1), prime**times, polynomial, prime), 2)
-    return _trimmed((power[0], (power[1] - 1) % prime, *power[2:]))
-
-
-def _greatest_common_divisor(left: Polynomial, right: Polynomial, prime: int) -> Polynomial:
-    while right:
-        left, right = right, _remainder(left, right, prime)
-    return left

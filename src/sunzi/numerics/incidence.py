@@ -29,10 +29,11 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import ParameterError
+from sunzi.client.designs.projective import points_of
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.counters import LARGEST_EXACT_TOTAL
 from sunzi.numerics.finite_fields import FiniteField
-from sunzi.numerics.projective import ProjectiveSpace, check_range, points_of
+from sunzi.numerics.projective import ProjectiveSpace, check_range
 
 Route = Literal["fourier", "dynamic", "direct"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special  # scipy.stats would take half a second to import
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.thresholds import SupportProbabilities
 

@@ -7,34 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from sunzi._typing import Integers
-
-# Deterministic Miller–Rabin witnesses for every integer below 3.3·10^24 (Sorenson and Webster 2015).
-_WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
-
-
-def is_prime(number: int) -> bool:
-    """Whether ``number`` is prime (deterministic below 3.3·10^24)."""
-    if number < 2:
-        return False
-    for prime in _WITNESSES:
-        if number % prime == 0:
-            return number == prime
-    odd, shifts = number - 1, 0
-    while odd % 2 == 0:
-        odd //= 2
-        shifts += 1
-    return all(_passes(number, witness, odd, shifts) for witness in _WITNESSES)
-
-
-def _passes(number: int, witness: int, odd: int, shifts: int) -> bool:
-    power = pow(witness, odd, number)
-    if power in (1, number - 1):
-        return True
-    for _ in range(shifts - 1):
-        power = power * power % number
-        if power == number - 1:
-            return True
-    return False
+from sunzi.client.designs.primes import is_prime, is_primitive_root
 
 
 def next_prime(number: int) -> int:
@@ -81,13 +54,6 @@ def divisors(number: int) -> list[int]:
     for prime, exponent in factorize(number):
         found = [divisor * prime**power for divisor in found for power in range(exponent + 1)]
     return sorted(found)
-
-
-def is_primitive_root(generator: int, prime: int) -> bool:
-    """Whether ``generator`` generates the whole multiplicative group of Z_prime."""
-    if not 1 <= generator < prime:
-        return False
-    return all(pow(generator, (prime - 1) // factor, prime) != 1 for factor, _ in factorize(prime - 1))
 
 
 def primitive_root(prime: int) -> int:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError
+from sunzi.client.designs.projective import points_of
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.finite_fields import FiniteField
 
 
@@ -115,11 +116,6 @@ class ProjectiveSpace:
         for position in range(self.dimension):
             y[position] = np.where(position == pivot, missing, y[position])
         return self.indices(y.T)
-
-
-def points_of(order: int, coordinates: int) -> int:
-    """The number of points of PG(coordinates - 1, order); 0 without coordinates."""
-    return int((order**coordinates - 1) // (order - 1))
 
 
 def _digit_columns(order: int, length: int, numbers: Integers) -> Integers:

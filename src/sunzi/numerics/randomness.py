@@ -1,107 +1,57 @@
-"""Sources of random words, and uniform integers made from them without bias.
+"""Random words as arrays, and uniform integers made from them without bias.
 
-A *word* is an unsigned integer of ``word_bits`` bits: 64, or fewer in proofs. Everything random in Sunzi is a pure
-function of words, taken in the order that ``docs/format.md`` fixes, so that proofs can enumerate a randomiser and tests
-can compare clients byte for byte.
-
-The operating system's source never returns a word twice, not even across ``fork``. Reproducible sources are separate
-classes with ``reproducible = True``. :func:`uniform_below` is exactly uniform if its words are.
+Everything random in Sunzi is a pure function of words, taken in the order that ``docs/format.md`` fixes
+(:mod:`sunzi.client.randomness`). :func:`uniform_below` is exactly uniform if its words are.
 """
 
 from __future__ import annotations
 
-import hmac
-import os
-import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.errors import ParameterError, RandomnessError
+from sunzi.client.errors import ParameterError, RandomnessError
+from sunzi.client.randomness import WordSource
+from sunzi.client.thresholds import FULL_BITS
 
 Words = NDArray[np.uint64]
 
-_POOL_WORDS = 512
 _NARROW_BITS = 32
 _ALL_ONES = (1 << 64) - 1
-FULL_BITS = 64
+
 # Up to this many columns it is faster to process column by column.
 _FEW_COLUMNS = 16
 
 
-class WordSource(ABC):
-    """Delivers uniform, independent words of ``word_bits`` bits.
-
-    >>> isinstance(ReproducibleSource(seed=1), WordSource)
-    True
-    """
-
-    word_bits: int = FULL_BITS
-    reproducible: ClassVar[bool]
-
-    @abstractmethod
-    def words(self, count: int) -> Words:
-        """The next ``count`` words."""
-
-
-class _Pool(threading.local):
-    """Unused words of one thread. Thread-local, so it needs no lock, which a fork could leave locked."""
-
-    process = -1
-    words: Words
-    position = 0
-
-
-class OperatingSystemSource(WordSource):
-    """The operating system's generator: the only source that gives privacy.
-
-    Small requests are served from a pool of 4 KiB per thread, which erases each word that it returns; large ones go
-    directly to the system. A forked child discards the pool that it inherited.
-    """
-
-    reproducible = False
-
-    def __init__(self) -> None:
-        self._pool = _Pool()
-
-    def words(self, count: int) -> Words:
-        """The next ``count`` words from the system."""
-        if count > _POOL_WORDS:
-            return _system_words(count)
-        pool = self._pool
-        if pool.process != os.getpid() or pool.position + count > _POOL_WORDS:
-            pool.words = _system_words(_POOL_WORDS).copy()
-            pool.process = os.getpid()
-            pool.position = 0
-        taken = pool.words[pool.position : pool.position + count].copy()
-        pool.words[pool.position : pool.position + count] = 0
-        pool.position += count
-        return taken
-
-    def __getstate__(self) -> dict[str, object]:
-        """A copy sent to another process starts with an empty pool."""
-        return {}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        """Restore with an empty pool."""
-        self._pool = _Pool()
-
-
-def _system_words(count: int) -> Words:
-    return np.frombuffer(os.urandom(8 * count), dtype="<u8").astype(np.uint64, copy=False)
-
-
-class ReproducibleSource(WordSource):
-    """A seeded stream for simulation: fast and repeatable, but without privacy.
-
-    >>> (ReproducibleSource(seed=1).words(3) == ReproducibleSource(seed=1).words(3)).tolist()
-    [True, True, True]
-    """
+class ArraySource(WordSource):
+    """A source whose words are arrays from the start."""
 
     reproducible = True
+
+    @abstractmethod
+    def array(self, count: int) -> Words:
+        """The next ``count`` words."""
+
+    def read(self, count: int) -> bytes:
+        """The next ``count`` words, as bytes."""
+        return self.array(count).astype("<u8", copy=False).tobytes()
+
+
+def word_array(source: WordSource, count: int) -> Words:
+    """The next ``count`` words of any source."""
+    if isinstance(source, ArraySource):
+        return source.array(count)
+    return np.frombuffer(source.read(count), dtype="<u8").astype(np.uint64)
+
+
+class ReproducibleSource(ArraySource):
+    """A seeded stream for simulation: fast and repeatable, but without privacy.
+
+    >>> ReproducibleSource(seed=1).words(3) == ReproducibleSource(seed=1).words(3)
+    True
+    """
 
     def __init__(self, seed: int | Sequence[int]) -> None:
         try:
@@ -113,46 +63,18 @@ class ReproducibleSource(WordSource):
         self.generator = np.random.Generator(self._stream)
         """Variates of other distributions, from the same stream."""
 
-    def words(self, count: int) -> Words:
+    def array(self, count: int) -> Words:
         """The next ``count`` words of the stream."""
         return self._stream.random_raw(count)
 
 
-class DerivedSource(WordSource):
-    """Words derived from a secret key, the same every time: for reports that must repeat.
-
-    Block c of the stream is HMAC-SHA256(key, c as 8 bytes, little-endian); each gives four words of 8 bytes,
-    little-endian. Without the key the words are computationally indistinguishable from random ones.
-    """
-
-    reproducible = False
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-        self._block = 0
-        self._left = b""
-
-    def words(self, count: int) -> Words:
-        """The next ``count`` words of the stream."""
-        parts, missing = [self._left], 8 * count - len(self._left)
-        while missing > 0:
-            parts.append(hmac.digest(self._key, self._block.to_bytes(8, "little"), "sha256"))
-            self._block += 1
-            missing -= 32
-        stream = b"".join(parts)
-        self._left = stream[8 * count :]
-        return np.frombuffer(stream, dtype="<u8", count=count).astype(np.uint64)
-
-
-class ScriptedSource(WordSource):
+class ScriptedSource(ArraySource):
     """Replays given words, for proofs and conformance vectors; raises RandomnessError past the last one.
 
     >>> source = ScriptedSource([5, 6, 7])
-    >>> source.words(2).tolist(), source.remaining
-    ([5, 6], 1)
+    >>> source.words(2), source.remaining
+    ((5, 6), 1)
     """
-
-    reproducible = True
 
     def __init__(self, words: Sequence[int] | Words, word_bits: int = FULL_BITS) -> None:
         if not (1 <= word_bits <= _NARROW_BITS or word_bits == FULL_BITS):
@@ -168,7 +90,7 @@ class ScriptedSource(WordSource):
         """The number of words left."""
         return int(self._words.size) - self._position
 
-    def words(self, count: int) -> Words:
+    def array(self, count: int) -> Words:
         """The next ``count`` words of the script."""
         if count > self.remaining:
             raise RandomnessError(f"{count} words requested, but the script has only {self.remaining} left")
@@ -189,14 +111,14 @@ def uniform_below(words: Words, bounds: NDArray[np.uint64], source: WordSource) 
     source: replaces rejected words, in row-major order, until none is left.
 
     >>> source = ReproducibleSource(1)
-    >>> dice = uniform_below(source.words(100).reshape(100, 1), np.array([6], dtype=np.uint64), source)
+    >>> dice = uniform_below(word_array(source, 100).reshape(100, 1), np.array([6], dtype=np.uint64), source)
     >>> int(dice.max())
     5
     """
     variates, rejected = _multiply(words, bounds, source.word_bits)
     while rejected is not None:
         rows, columns = np.nonzero(rejected)
-        fresh = source.words(rows.size)
+        fresh = word_array(source, rows.size)
         variates[rows, columns], still = _multiply_flat(fresh, bounds[columns], source.word_bits)
         if still is None:
             break

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 Rows = NDArray[np.floating[Any]]
 """One row per epoch and one column per item, in single or double precision."""

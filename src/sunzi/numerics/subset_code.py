@@ -1,21 +1,12 @@
-"""The arithmetic code of w-subsets of {0..m-1}: one word per subset, all of the same length (docs/mathematics.md §9).
-
-The code is normative, for every client in every language (docs/format.md 6.3). It narrows an interval of integers point
-by point: when `rest` points remain, of which `left` are chosen, the next one is chosen with probability left / rest.
-That is the exact model of a uniform subset, so every subset ends in an interval of nearly the same size, and its word
-is the first multiple of 2^-bits in it. All other words are refused.
+"""Many words of the arithmetic code of subsets at once (:mod:`sunzi.client.designs.subset_code`; docs/mathematics.md §9).
 
 The state stays below 2^49 and products are exact in a double. Three engines do the same steps: a compiled loop
-(`sunzi.numerics.kernels`), numpy for many rows in lockstep, and Python's integers for a few rows. The time depends on
+(`sunzi.numerics.kernels`), numpy for many rows in lockstep, and the client's own for a few rows. The time depends on
 the number of points only, whoever chose the subset or the word.
-
-A word is stored as a row of bytes in the order in which the coder puts them out; the last byte holds the last 1 to 8
-bits as a number.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,20 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import ParameterError, ReportError
+from sunzi.client.designs.subset_code import (
+    MOST_POINTS,
+    START_BYTES,
+    TOP,
+    WHOLE,
+    decode_subset,
+    encode_subset,
+    word_bits,
+)
+from sunzi.client.errors import ParameterError, ReportError
+from sunzi.client.reports import byte_length
 from sunzi.numerics import kernels
-from sunzi.numerics.bits import Rows, byte_length
+from sunzi.numerics.bits import Rows
 
-MOST_POINTS = (1 << 20) - 1
-"""The rounding of m points loses a share of m(m + 1)/2^41, which must stay below 1/2."""
-
-_DOUBTFUL_BITS = 1e-6
-"""Far more than the rounding errors of a logarithm of at most 2^20 bits."""
-
-_WHOLE, _TOP, _DIGIT = 1 << 48, 1 << 40, 1 << 8
-_START_BYTES = 6
-"""The state of the decoder starts with 48 bits."""
-
+_DIGIT = 1 << 8
 _CELLS_AT_ONCE = 1 << 26
 """The largest matrix of points and rows, in bytes."""
 _ROWS_AT_ONCE = 4096
@@ -63,14 +55,8 @@ class SubsetCode:
 
     @cached_property
     def bits(self) -> int:
-        """The least B with 2^B·(2^40 − m(m+1)/2) ≥ 2^40·C(m,w): nearly always ⌈log2 C(m,w)⌉."""
-        points, size = self.points, self.block_size
-        room = _TOP - points * (points + 1) // 2
-        logarithm = math.lgamma(points + 1) - math.lgamma(size + 1) - math.lgamma(points - size + 1)
-        estimate = (logarithm - math.log(room / _TOP)) / math.log(2)
-        if abs(estimate - round(estimate)) > _DOUBTFUL_BITS:  # saves binomials of a million digits
-            return math.ceil(estimate)
-        return (-(-math.comb(points, size) * _TOP // room) - 1).bit_length()
+        """The bits of a word."""
+        return word_bits(self.points, self.block_size)
 
     @property
     def length(self) -> int:
@@ -141,7 +127,7 @@ class SubsetCode:
         """The words of the subsets given as a table of points and rows."""
         if table.shape[1] >= _FEW_ROWS:
             return _encode_together(table, self._scales, self.block_size, self.bits)
-        words = b"".join(_encode_one(column.tobytes(), self.block_size, self.bits) for column in table.T)
+        words = b"".join(encode_subset(column.tobytes(), self.block_size, self.bits) for column in table.T)
         return np.frombuffer(words, dtype=np.uint8).reshape(-1, self.length)
 
     def _read(self, words: Rows, counts: Integers, table: NDArray[np.bool_] | None) -> None:
@@ -153,7 +139,7 @@ class SubsetCode:
             cells = unused if table is None else table
             valid = compiled.decode_subsets(streams, self._scales, self.block_size, self.bits, counts, cells)
         elif len(words) < _FEW_ROWS:
-            valid = self._read_one_by_one(streams, counts, table)
+            valid = self._read_one_by_one(words, counts, table)
         else:
             sizes = self._scales, self.block_size, self.bits
             parts = (
@@ -170,14 +156,14 @@ class SubsetCode:
             raise ReportError(f"a word of this code takes {self.length} bytes, got {words.shape[1:]}")
         if (words[:, -1] >> self._last_bits).any():
             raise ReportError(f"a word of this code takes {self.bits} bits; the bits after them must be 0")
-        streams = np.zeros((len(words), self.length + _START_BYTES), dtype=np.uint8)
+        streams = np.zeros((len(words), self.length + START_BYTES), dtype=np.uint8)
         streams[:, : self.length] = words
         streams[:, self.length - 1] <<= 8 - self._last_bits
         return streams
 
-    def _read_one_by_one(self, streams: Rows, counts: Integers, table: NDArray[np.bool_] | None) -> bool:
-        for row, stream in enumerate(streams):
-            members = _decode_one(stream.tobytes(), self.points, self.block_size, self.bits)
+    def _read_one_by_one(self, words: Rows, counts: Integers, table: NDArray[np.bool_] | None) -> bool:
+        for row, word in enumerate(words):
+            members = decode_subset(word.tobytes(), self.points, self.block_size, self.bits)
             if members is None:
                 return False
             counts[members] += 1
@@ -187,65 +173,10 @@ class SubsetCode:
         return True
 
 
-def _encode_one(members: bytes, block_size: int, bits: int) -> bytes:
-    """The word of one subset; `members` has a byte per point, 1 if it is chosen, else 0."""
-    low, width, left, digits, top = 0, _WHOLE, block_size, [], _TOP
-    stop = members.rfind(1) + 1  # after the last chosen point nothing changes, nor where all the rest are chosen
-    if stop == len(members):
-        stop = members.rfind(0) + 1
-    for rest, chosen in zip(range(len(members), 0, -1), members[:stop], strict=False):
-        share = width // rest * left
-        if chosen:
-            width = share
-            left -= 1
-        else:
-            low += share
-            width -= share
-        while width < top:
-            digits.append(low >> 40)
-            low = (low & (top - 1)) << 8
-            width <<= 8
-    tail_bits = bits - 8 * len(digits)
-    tail = -(-low >> (48 - tail_bits))
-    while tail_bits > 8:
-        tail_bits -= 8
-        digits.append(tail >> tail_bits)
-        tail &= (1 << tail_bits) - 1
-    digits.append(tail & ((1 << tail_bits) - 1))
-    carry = tail >> tail_bits
-    for place in range(len(digits) - 2, -1, -1):
-        carry, digits[place] = divmod(digits[place] + carry, _DIGIT)
-    return bytes(digits)
-
-
-def _decode_one(stream: bytes, points: int, block_size: int, bits: int) -> list[int] | None:
-    """The subset of one word, or None if it has none."""
-    code, width, left, position = int.from_bytes(stream[:_START_BYTES], "big"), _WHOLE, block_size, _START_BYTES
-    members: list[int] = []
-    for point in range(points):
-        rest = points - point
-        if left in (0, rest):
-            members += range(point, point + left)
-            break
-        share = width // rest * left
-        if code < share:
-            width = share
-            left -= 1
-            members.append(point)
-        else:
-            code -= share
-            width -= share
-        while width < _TOP:
-            code = code << 8 | stream[position]
-            position += 1
-            width <<= 8
-    return members if code >> (8 * position - bits) == 0 else None
-
-
 def _encode_together(table: NDArray[np.bool_], scales: Floats, block_size: int, bits: int) -> Rows:
-    """`_encode_one` for all columns of the table, one point at a time."""
+    """`encode_subset` for all columns of the table, one point at a time."""
     points, rows = table.shape
-    low, width, left = np.zeros(rows), np.full(rows, float(_WHOLE)), np.full(rows, float(block_size))
+    low, width, left = np.zeros(rows), np.full(rows, float(WHOLE)), np.full(rows, float(block_size))
     share = np.empty(rows)
     digits = np.zeros((byte_length(bits), rows), dtype=np.int64)
     positions = np.zeros(rows, dtype=np.int64)
@@ -256,12 +187,12 @@ def _encode_together(table: NDArray[np.bool_], scales: Floats, block_size: int, 
         np.copyto(share, 0.0, where=chosen)
         low += share
         left -= chosen
-        narrow = np.flatnonzero(width < _TOP)
+        narrow = np.flatnonzero(width < TOP)
         while narrow.size:
             lows, places = low[narrow], positions[narrow]
-            digit = np.floor(lows * (1 / _TOP))
+            digit = np.floor(lows * (1 / TOP))
             digits[places, narrow] = digit
-            low[narrow] = (lows - digit * _TOP) * _DIGIT
+            low[narrow] = (lows - digit * TOP) * _DIGIT
             positions[narrow] = places + 1
             narrow = _widen(width, narrow)
     return _finish_words(digits, positions, low, bits)
@@ -271,7 +202,7 @@ def _widen(width: Floats, narrow: NDArray[np.intp]) -> NDArray[np.intp]:
     """Multiply the narrow intervals by 256 and return those that are still narrow."""
     wider = width[narrow] * _DIGIT
     width[narrow] = wider
-    return narrow[wider < _TOP]
+    return narrow[wider < TOP]
 
 
 def _finish_words(digits: Integers, positions: Integers, low: Floats, bits: int) -> Rows:
@@ -297,12 +228,12 @@ def _finish_words(digits: Integers, positions: Integers, low: Floats, bits: int)
 def _decode_together(
     streams: Rows, scales: Floats, block_size: int, bits: int, counts: Integers, table: NDArray[np.bool_] | None
 ) -> bool:
-    """`_decode_one` for all rows, one point at a time: add to the counts and fill the table. Whether all are valid."""
+    """`decode_subset` for all rows, one point at a time: add to the counts and fill the table. Whether all are valid."""
     points, rows = scales.size, len(streams)
     stream, starts = streams.ravel(), np.arange(rows) * streams.shape[1]
-    code = streams[:, :_START_BYTES] @ 256.0 ** np.arange(_START_BYTES - 1, -1, -1)
-    positions = starts + _START_BYTES
-    width, left, share = np.full(rows, float(_WHOLE)), np.full(rows, float(block_size)), np.empty(rows)
+    code = streams[:, :START_BYTES] @ 256.0 ** np.arange(START_BYTES - 1, -1, -1)
+    positions = starts + START_BYTES
+    width, left, share = np.full(rows, float(WHOLE)), np.full(rows, float(block_size)), np.empty(rows)
     for point in range(points):
         _write_shares(share, width, left, scales[point], points - point, block_size)
         chosen = code < share
@@ -314,7 +245,7 @@ def _decode_together(
         counts[point] += np.count_nonzero(chosen)
         if table is not None:
             table[point] = chosen
-        narrow = np.flatnonzero(width < _TOP)
+        narrow = np.flatnonzero(width < TOP)
         while narrow.size:
             places = positions[narrow]
             code[narrow] = code[narrow] * _DIGIT + stream[places]

@@ -1,16 +1,8 @@
 """Subsets of w points out of m, with or without a given point x, as a pure function of uniform variates.
 
-The definition is normative, for every client in every language. Position t of a list holds point t if t < x, otherwise
-t + 1: the m - 1 points other than x, ascending. Step i = 0, ..., w - 1 swaps positions i and i + picks[i], for picks[i]
-uniform below m - 1 - i. Positions 0..w-1, in order, are the chosen points. For the truth, x replaces the one at
-`replaced`, uniform below w. So a lie is a uniform w-subset without x and the truth a uniform w-subset with x, from the
-same number of variates and with the same work: neither the draws nor the steps reveal which one it was.
-
-One random word gives several variates. In the order `replaced`, picks[0], picks[1], ..., a word takes as many of them
-as keep the product of their bounds below 2^32; a uniform integer below that product, written in mixed radix with the
-first variate as its most significant digit, is that many independent uniform variates. With Lemire's multiplication
-this needs no division: (word * a * b) div 2^64 has the digits (word * a) div 2^64 and ((word * a) mod 2^64 * b) div
-2^64, and the low half of the last step decides rejection.
+The definition is that of :mod:`sunzi.client.designs.subsets`, here for many rows at once. With Lemire's multiplication,
+splitting a word needs no division: (word * a * b) div 2^64 has the digits (word * a) div 2^64 and ((word * a) mod 2^64
+* b) div 2^64, and the low half of the last step decides rejection.
 """
 
 from __future__ import annotations
@@ -21,33 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError
-
-MOST_PER_WORD = (1 << 32) - 1
-"""The largest product of bounds that share one word: a word is then rejected less than once in 2^32."""
+from sunzi.client.errors import ParameterError
 
 _ENTRIES_PER_CHUNK = 1 << 21
 """The largest matrix of positions for several rows: 8 MB."""
 
 _FEW_ROWS = 12
 """Below this many rows a list per row is faster than one matrix, which needs a numpy call per step."""
-
-
-def variate_bounds(points: int, block_size: int) -> NDArray[np.uint64]:
-    """The bound of `replaced`, then one for each pick."""
-    picks = np.arange(points - 1, points - 1 - block_size, -1, dtype=np.uint64)
-    return np.concatenate([np.array([block_size], dtype=np.uint64), picks])
-
-
-def word_ends(bounds: NDArray[np.uint64]) -> Integers:
-    """Where the variates of each word end: word g gives the variates from ends[g - 1] (or 0) up to ends[g]."""
-    ends, product = [], 1
-    for index, bound in enumerate(bounds.tolist()):
-        if product * bound > MOST_PER_WORD:
-            ends.append(index)
-            product = 1
-        product *= bound
-    return np.array([*ends, bounds.size], dtype=np.int64)
 
 
 def word_bounds(bounds: NDArray[np.uint64], ends: Integers) -> NDArray[np.uint64]:

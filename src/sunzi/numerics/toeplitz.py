@@ -28,7 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from sunzi._typing import Floats
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 
 RESIDUAL_TARGET = 2e-10
 """Solutions are refined until their relative residual is below this. We promise 1e-9."""

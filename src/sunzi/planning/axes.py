@@ -22,7 +22,7 @@ import numpy as np
 from scipy import special
 
 from sunzi.batch import BatchGuarantee
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.counters import expected_bytes, expected_filled
 from sunzi.plan import Plan
 from sunzi.planning.floor import least_error

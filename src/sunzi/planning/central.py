@@ -20,15 +20,15 @@ from scipy import special
 
 from sunzi._typing import Progress
 from sunzi.batch import MOST_REPORTS, BatchGuarantee, check_delta, check_honest, honest_reports
+from sunzi.client.epsilon import LARGEST_EPSILON, Epsilon, parse_epsilon
+from sunzi.client.errors import whole_number
 from sunzi.designs.choice import ERROR_TOLERANCE, optimal_block_size, subset_error
 from sunzi.domains.labels import Domain
 from sunzi.errors import PlanWarning
 from sunzi.formatting import percent_of_three_digits
 from sunzi.numerics.blanket import Blanket
-from sunzi.numerics.checks import whole_number
 from sunzi.numerics.losses import boundary
-from sunzi.numerics.thresholds import LARGEST_EPSILON, parse_epsilon
-from sunzi.plan import Epsilon, Plan, make_plan
+from sunzi.plan import Plan, make_plan
 
 # The local ε is a multiple of 1/100.
 _PLACES = 100

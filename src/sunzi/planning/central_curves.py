@@ -9,7 +9,8 @@ from fractions import Fraction
 
 from sunzi._typing import Progress
 from sunzi.batch import MOST_REPORTS, BatchGuarantee
-from sunzi.errors import PlanWarning, SunziError
+from sunzi.client.errors import SunziError
+from sunzi.errors import PlanWarning
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.registry import catalogue
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from sunzi._typing import Progress
 from sunzi.batch import check_delta
+from sunzi.client.epsilon import Epsilon, parse_epsilon
+from sunzi.client.errors import ParameterError, SunziError
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError, SunziError
-from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.plan import Epsilon, Plan, make_plan
+from sunzi.plan import Plan, make_plan
 from sunzi.planning.axes import BATCH_COLUMNS, Axes, check_reference, evaluate
 from sunzi.planning.populations import UNIFORM, Population, ReferenceHistogram
 from sunzi.planning.recommendation import residue_note

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sunzi.numerics.checks import whole_number
-from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.client.epsilon import parse_epsilon
+from sunzi.client.errors import whole_number
 
 if TYPE_CHECKING:
-    from sunzi.plan import Epsilon
+    from sunzi.client.epsilon import Epsilon
 
 
 def least_error(domain_size: int, epsilon: Epsilon, users: int) -> float:

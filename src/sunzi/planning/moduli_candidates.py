@@ -16,13 +16,12 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from sunzi._typing import Floats
-from sunzi.designs import cyclotomic, subsets
+from sunzi.client.designs import cyclotomic, subsets
+from sunzi.client.designs.design import index_bits
+from sunzi.client.epsilon import Epsilon, parse_epsilon
+from sunzi.client.errors import ParameterError
 from sunzi.designs.choice import subset_error
 from sunzi.designs.response import BlockResponse
-from sunzi.errors import ParameterError
-from sunzi.numerics.bits import index_bits
-from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.plan import Epsilon
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularProtocol, ModularSubsetSelection
 from sunzi.protocols.modular_estimation import solving_cost
 from sunzi.protocols.moduli import moduli_error

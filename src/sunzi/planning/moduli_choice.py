@@ -7,16 +7,14 @@ from math import inf
 from typing import Any, Literal
 
 from sunzi._typing import Progress
+from sunzi.client.epsilon import Epsilon, parse_epsilon
+from sunzi.client.errors import ParameterError, whole_number
+from sunzi.client.protocols.modular import MOST_MODULI
 from sunzi.designs.attack_limits import AttackLimit, subsets_within
 from sunzi.designs.choice import subset_error
-from sunzi.errors import ParameterError
-from sunzi.numerics.checks import whole_number
-from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.plan import Epsilon
 from sunzi.planning import search_cache
 from sunzi.planning.moduli_candidates import Kind, ModuliCandidate, block_family, reference_error
 from sunzi.planning.moduli_search import Request, search
-from sunzi.protocols.moduli import MOST_MODULI
 
 Effort = Literal["quick", "normal", "thorough"]
 ModuliObjective = Literal["error", "bits", "attackability", "decode_work", "traffic"]

@@ -28,8 +28,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import EstimateError, ParameterError
-from sunzi.numerics.primes import is_prime, next_prime, primes_up_to
+from sunzi.client.designs.primes import is_prime
+from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
+from sunzi.numerics.primes import next_prime, primes_up_to
 from sunzi.numerics.toeplitz import ToeplitzGram, reversed_column
 from sunzi.planning.moduli_candidates import Block, BlockFamily
 from sunzi.protocols.modular_variance import flat_error, sampling_variance

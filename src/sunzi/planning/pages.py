@@ -8,8 +8,9 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sunzi.client.errors import ParameterError
 from sunzi.display.markup import facts_table, page, plain_table
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.errors import MissingExtraError
 from sunzi.formatting import counted
 from sunzi.planning.axes_table import AxesTable
 from sunzi.planning.central import CENTRAL_HEADER, CENTRAL_LEGEND

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from sunzi.batch import BatchGuarantee
+from sunzi.client.errors import ParameterError
 from sunzi.display.plotting import LINES, style_axes
-from sunzi.errors import ParameterError
 from sunzi.formatting import with_prefix
 from sunzi.planning.comparison import ComparisonRow
 from sunzi.planning.floor import least_error

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.bits import SPLITMIX_STEP, mix_bits
 
 _DEFAULT_EXPONENT = 1.0

@@ -27,11 +27,12 @@ from typing import Any, Literal, get_args
 
 from sunzi._typing import Progress
 from sunzi.batch import check_delta
+from sunzi.client.epsilon import Epsilon, parse_epsilon
+from sunzi.client.errors import ParameterError, SunziError
 from sunzi.display.markup import for_notebook, plain_table
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError, PlanWarning, SunziError
-from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.plan import Epsilon, Plan, make_plan
+from sunzi.errors import PlanWarning
+from sunzi.plan import Plan, make_plan
 from sunzi.planning.axes import Axes, check_reference, evaluate
 from sunzi.planning.axes_table import AxesTable
 from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate, reference_error

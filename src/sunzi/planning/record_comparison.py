@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from sunzi._typing import Progress
+from sunzi.client.epsilon import Epsilon, parse_epsilon
 from sunzi.formatting import percent_of_three_digits
-from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.plan import Epsilon, Plan
+from sunzi.plan import Plan
 from sunzi.protocols.base import PlannedError, check_users
 
 OURS = "this plan"

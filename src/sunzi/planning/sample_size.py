@@ -7,9 +7,10 @@ from fractions import Fraction
 from math import ceil, inf
 from typing import Any
 
+from sunzi.client.epsilon import Epsilon
+from sunzi.client.errors import ParameterError, SunziError
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError, SunziError
-from sunzi.plan import Epsilon, Plan, make_plan
+from sunzi.plan import Plan, make_plan
 from sunzi.planning.axes import error_curve
 from sunzi.planning.recommendation import Recommendation, at_users, recommend
 from sunzi.protocols.base import check_users

@@ -1,5 +1,5 @@
 """Frequency oracles: how a client randomises a value, and how a server estimates from the reports."""
 
-from sunzi._lazy import attach
+from sunzi.client._lazy import attach
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__ = attach(__name__, __file__)

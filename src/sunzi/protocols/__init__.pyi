@@ -1,5 +1,6 @@
+from sunzi.client.randomness import WordSource as WordSource
+from sunzi.client.reports import ReportLayout as ReportLayout
 from sunzi.numerics.counters import Counters as Counters
-from sunzi.numerics.randomness import WordSource as WordSource
 from sunzi.numerics.randomness import uniform_below as uniform_below
 from sunzi.numerics.thresholds import SupportProbabilities as SupportProbabilities
 from sunzi.protocols.base import Protocol as Protocol
@@ -10,4 +11,3 @@ from sunzi.protocols.registry import register as register
 from sunzi.protocols.support import SupportProtocol as SupportProtocol
 from sunzi.tally import TallyLayout as TallyLayout
 from sunzi.wire import EncodedReports as EncodedReports
-from sunzi.wire import ReportLayout as ReportLayout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,24 +13,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from sunzi._typing import Floats, Integers
+from sunzi.client.errors import ParameterError, shown
+from sunzi.client.protocols import protocol as client
+from sunzi.client.randomness import WordSource
+from sunzi.client.reports import Report
 from sunzi.designs.base import DecodingCost
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
-from sunzi.domains.records import RecordDomain
-from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.errors import EstimateError
 from sunzi.formatting import counted
 from sunzi.numerics import kernels
 from sunzi.numerics.bit_sums import BitSums
 from sunzi.numerics.blanket import Blanket
-from sunzi.numerics.checks import real_number, shown
+from sunzi.numerics.checks import real_number
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.randomness import ReproducibleSource, WordSource
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols.channel import Channel, FirstWord
 from sunzi.protocols.decoder_rows import DecoderRow
 from sunzi.results.discovery import Discovery, Threshold
 from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally, TallyLayout
-from sunzi.wire import EncodedReports, ReportLayout
+from sunzi.wire import EncodedReports
 
 if TYPE_CHECKING:
     from sunzi.protocols.joint_fit import JointFit
@@ -53,7 +56,7 @@ class PlannedError:
 
 
 @dataclass(frozen=True)
-class Protocol(ABC):
+class Protocol(client.Protocol):
     """A frequency oracle for one domain size and ε.
 
     Subclasses are frozen dataclasses that validate in ``__post_init__`` everything that privacy depends on. To add your
@@ -66,23 +69,12 @@ class Protocol(ABC):
     (True, 'grr', 10)
     """
 
-    name: ClassVar[str]
     error_of: ClassVar[str] = "a frequency"
     """What :meth:`expected_mse` is the error of."""
 
+    response_kind: ClassVar[type[BlockResponse]] = BlockResponse
+
     if TYPE_CHECKING:  # at run time, dataclasses would take an inherited property for the default of a field
-
-        @property
-        def domain_size(self) -> int:
-            """k, the number of values."""
-
-        @property
-        def epsilon(self) -> Fraction:
-            """The privacy budget of one report."""
-
-        @property
-        def report_layout(self) -> ReportLayout:
-            """How a report is laid out in bytes."""
 
         @property
         def tally_layout(self) -> TallyLayout:
@@ -190,41 +182,14 @@ class Protocol(ABC):
         """What :meth:`choose` needs to know about the domain apart from its size, as options."""
         return {}
 
-    @classmethod
-    @abstractmethod
-    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """The instance that a plan describes; validates everything, raises PlanError."""
-
-    @classmethod
-    def check_domain(cls, domain: Domain) -> None:
-        """Raise PlanError unless the protocol supports this domain."""
-        if isinstance(domain, RecordDomain):
-            raise PlanError(f"{cls.name} is for single values, not for records; plan tables with make_tables")
-        if domain.is_open:
-            raise PlanError(f"{cls.name} needs a list of values; for texts without a list use the protocol prefixes")
-
-    def check_attributes(self, domain: Domain) -> None:  # noqa: B027 - most protocols have nothing to check
-        """Raise PlanError unless the parameters fit the domain's attributes, for protocols about records."""
-
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """Every integer that a client needs, as JSON values."""
+    def make_reports(self, indices: Sequence[Any], source: WordSource) -> list[Report]:
+        """One report per index; protocols that plans of version 1 name have their own way."""
+        encoded = self.randomize_reports(np.array(indices, dtype=np.int64), source)
+        return list(zip(encoded.selectors.tolist(), encoded.in_order(), strict=True))
 
     @abstractmethod
     def randomize(self, values: Integers, source: WordSource) -> Messages:
         """One message per value. ε-LDP for each value if the words are uniform."""
-
-    def draw_cell(self, value: Any, source: WordSource) -> tuple[int, int] | None:  # noqa: ARG002 - for those that draw
-        """The question of one report, drawn independently of the value, and the cell of the value that answers it.
-
-        A memoising device keeps its question, and its noise for every cell. None for protocols that report on the value
-        itself.
-        """
-        return None
-
-    def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:  # noqa: ARG002 - for those that draw
-        """One report of the cell that :meth:`draw_cell` found."""
-        raise ParameterError(f"{self.name!r} defines draw_cell without respond")
 
     @abstractmethod
     def encode(self, messages: Messages) -> EncodedReports:

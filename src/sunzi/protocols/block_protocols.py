@@ -5,24 +5,24 @@ PGR.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from sunzi._typing import Integers
+from sunzi.client.errors import ParameterError
+from sunzi.client.protocols import block as client
+from sunzi.client.randomness import WordSource
 from sunzi.designs.attack_limits import AttackLimit, compact_within, projective_within, subsets_within
-from sunzi.designs.base import DecodingCost, Design, only_parameters
+from sunzi.designs.base import DecodingCost, Design
 from sunzi.designs.choice import choose_compact, compact_of_size, cyclotomic_with, optimal_block_size
 from sunzi.designs.projective import projective_or_singletons
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.randomness import WordSource
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.protocols.base import check_options
 from sunzi.protocols.efficient import reweighting_work
@@ -30,11 +30,11 @@ from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks
 from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout
-from sunzi.wire import EncodedReports, ReportLayout
+from sunzi.wire import EncodedReports
 
 
 @dataclass(frozen=True)
-class BlockProtocol(SupportProtocol):
+class BlockProtocol(client.BlockProtocol, SupportProtocol):
     """One block response on v ≥ k points; a value is its own point.
 
     >>> import sunzi
@@ -43,23 +43,7 @@ class BlockProtocol(SupportProtocol):
     (True, 3)
     """
 
-    designs: ClassVar[frozenset[str]]
-    """The designs that a plan of this protocol may name."""
-
-    domain_size: int
     response: BlockResponse
-
-    def __post_init__(self) -> None:
-        design = self.response.design
-        if design.kind not in self.designs:
-            raise PlanError(f"{self.name} uses one of the designs {sorted(self.designs)}, got {design.kind!r}")
-        if design.points < self.domain_size:
-            raise PlanError(f"a design of {design.points} points cannot hold a domain of {self.domain_size} values")
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The response's ε."""
-        return self.response.epsilon
 
     def blanket(self) -> Blanket:
         """The blanket of the response, on the first three values."""
@@ -87,11 +71,6 @@ class BlockProtocol(SupportProtocol):
         return BlockMoments.of(self.response)
 
     @cached_property
-    def report_layout(self) -> ReportLayout:
-        """A single payload, without a selector."""
-        return ReportLayout((self.design.payload_bits,), (self.design.payload_limit,))
-
-    @cached_property
     def tally_layout(self) -> TallyLayout:
         """One block of counters."""
         return TallyLayout(((self.design.counter_count, self.design.counter_weight),))
@@ -114,16 +93,6 @@ class BlockProtocol(SupportProtocol):
     @abstractmethod
     def choose_design(cls, domain_size: int, epsilon: Fraction, *args: Any, **options: Any) -> Design:
         """Which design suits this setting."""
-
-    @classmethod
-    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """Read the response from a plan."""
-        only_parameters(parameters, ["response"])
-        return cls(domain_size, BlockResponse.from_parameters(parameters["response"], epsilon))
-
-    def parameters(self) -> dict[str, Any]:
-        """The parameters of the response."""
-        return {"response": self.response.parameters()}
 
     @property
     def words_per_report(self) -> float:
@@ -178,11 +147,8 @@ class BlockProtocol(SupportProtocol):
 
 
 @dataclass(frozen=True)
-class GeneralizedRandomizedResponse(BlockProtocol):
+class GeneralizedRandomizedResponse(client.GeneralizedRandomizedResponse, BlockProtocol):
     """GRR: the value, or another one. The shortest message and, on large domains, by far the largest error."""
-
-    name = "grr"
-    designs = frozenset({"singletons"})
 
     @classmethod
     def choose_design(cls, domain_size: int, epsilon: Fraction) -> Design:  # noqa: ARG003 - one design for every ε
@@ -191,11 +157,10 @@ class GeneralizedRandomizedResponse(BlockProtocol):
 
 
 @dataclass(frozen=True)
-class SubsetSelection(BlockProtocol):
+class SubsetSelection(client.SubsetSelection, BlockProtocol):
     """SS: a subset of about k/(e^ε+1) values. Optimal error, long messages."""
 
-    name = "ss"
-    designs = frozenset({"subsets", "singletons"})
+    response: BlockResponse
 
     @classmethod
     def choose_design(
@@ -225,11 +190,8 @@ class SubsetSelection(BlockProtocol):
 
 
 @dataclass(frozen=True)
-class CompactSubsetSelection(BlockProtocol):
+class CompactSubsetSelection(client.CompactSubsetSelection, BlockProtocol):
     """Compact SS: the error of SS in about log2(k) + 1.44·ε bits, by a cyclotomic design."""
-
-    name = "ss-compact"
-    designs = frozenset({"cyclotomic", "singletons"})
 
     @classmethod
     def choose_design(
@@ -258,11 +220,8 @@ class CompactSubsetSelection(BlockProtocol):
 
 
 @dataclass(frozen=True)
-class ProjectiveGeometryResponse(BlockProtocol):
+class ProjectiveGeometryResponse(client.ProjectiveGeometryResponse, BlockProtocol):
     """PGR: a hyperplane of a projective geometry over the field nearest to e^ε+1."""
-
-    name = "pgr"
-    designs = frozenset({"projective", "singletons"})
 
     @classmethod
     def choose_design(

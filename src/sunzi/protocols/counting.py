@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO, TypeGuard
 
 from sunzi import wire
-from sunzi.errors import ReportError
-from sunzi.numerics.checks import shown
+from sunzi.client.errors import ReportError, shown
+from sunzi.client.reports import is_batch
 from sunzi.numerics.counters import Counters
 from sunzi.protocols.base import Protocol
 
@@ -54,7 +54,7 @@ def _decode(protocol: Protocol, fingerprint: bytes, reports: Iterable[bytes]) ->
         if not isinstance(report, (bytes, bytearray, memoryview)):
             raise ReportError(f"a report is bytes, got {type(report).__name__}")
         data = bytes(report)
-        if wire.is_batch(data):
+        if is_batch(data):
             yield from wire.read_batches(io.BytesIO(data), protocol.report_layout, fingerprint)
         else:
             single.append(data)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sunzi._typing import Floats
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram, fold
 from sunzi.protocols.modular_variance import BlockMoments, sampling_variance

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from sunzi._typing import Floats
+from sunzi.client.errors import ParameterError
 from sunzi.designs.response import BlockResponse
-from sunzi.errors import ParameterError
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.thresholds import SupportProbabilities

@@ -7,28 +7,29 @@ integer.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from math import exp, inf
-from typing import Any, ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import DecodingCost, Design, only_parameters
+from sunzi.client.designs.primes import is_prime
+from sunzi.client.errors import ParameterError, shown, whole_number
+from sunzi.client.protocols import modular as client
+from sunzi.client.randomness import WordSource
+from sunzi.designs.base import DecodingCost, Design
 from sunzi.designs.choice import best_cyclotomic, optimal_block_size, subset_error
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError, PlanError
-from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.primes import is_prime
-from sunzi.numerics.randomness import WordSource, uniform_below
+from sunzi.numerics.randomness import uniform_below, word_array
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import check_histogram, check_users
 from sunzi.protocols.channel import FirstWord
@@ -36,11 +37,11 @@ from sunzi.protocols.decoder_rows import ModularRow, modular_rows
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, reweighting_work
 from sunzi.protocols.modular_estimation import ModularDecoder, solving_cost
 from sunzi.protocols.modular_variance import BlockMoments, flat_error, worst_error
-from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay, warn_if_poor
+from sunzi.protocols.moduli import default_moduli, residues_pay, warn_if_poor
 from sunzi.protocols.selection import JointMessages, SelectingProtocol
 from sunzi.results.estimate import Errors, Estimate, Weights
 from sunzi.tally import Tally
-from sunzi.wire import EncodedReports, ReportLayout
+from sunzi.wire import EncodedReports
 
 
 @dataclass(frozen=True)
@@ -56,42 +57,12 @@ class ModularMessages:
 
 
 @dataclass(frozen=True)
-class ModularProtocol(SelectingProtocol):
+class ModularProtocol(client.ModularProtocol, SelectingProtocol):
     """ℓ block responses, one per modulus; a report uses one of them, drawn uniformly, on the value's residue, with the
     whole ε. The order of draws is that of :class:`~sunzi.protocols.selection.SelectingProtocol`.
     """
 
-    designs: ClassVar[frozenset[str]]
-
-    domain_size: int
     responses: tuple[BlockResponse, ...] = field()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "responses", tuple(self.responses))
-        domain_size, responses = self.domain_size, self.responses
-        if not 1 <= len(responses) <= MOST_MODULI:
-            raise PlanError(f"{self.name} needs between 1 and {MOST_MODULI} moduli, got {len(responses)}")
-        composite = next((modulus for modulus in self.moduli if not is_prime(modulus)), None)
-        if composite is not None:
-            raise PlanError(f"moduli must be prime, got {composite}")
-        if len(set(self.moduli)) != len(self.moduli):
-            raise PlanError(f"moduli must be distinct, got {list(self.moduli)}")
-        if sum(self.moduli) - len(self.moduli) < domain_size - 1:
-            raise PlanError(
-                f"the moduli minus one must add up to at least {domain_size - 1} to distinguish {domain_size} values, "
-                f"got {sum(self.moduli) - len(self.moduli)}; add moduli or take larger ones"
-            )
-        check_affordable(response.design.points for response in responses if response.design.kind == "subsets")
-        if len({response.epsilon for response in responses}) != 1:
-            raise PlanError("all block responses of a plan must have the same epsilon")
-        for response in responses:
-            if response.design.kind not in self.designs:
-                raise PlanError(f"{self.name} uses the designs {sorted(self.designs)}, got {response.design.kind!r}")
-
-    @cached_property
-    def moduli(self) -> tuple[int, ...]:
-        """The moduli m_j in order."""
-        return tuple(response.design.points for response in self.responses)
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
         """If ``smallest``, with one small design of every kind in use, or two of the only kind."""
@@ -140,22 +111,6 @@ class ModularProtocol(SelectingProtocol):
         modulus is unsuitable.
         """
 
-    @classmethod
-    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """Read the responses from a plan."""
-        only_parameters(parameters, ["responses"])
-        responses = parameters["responses"]
-        if not isinstance(responses, list) or len(responses) > MOST_MODULI:
-            raise PlanError(f"responses must be a list of at most {MOST_MODULI} block responses")
-        # Before anything is built from them; malformed responses are refused next.
-        listed = (each for each in responses if isinstance(each, dict) and each.get("design") == "subsets")
-        check_affordable(points for each in listed if type(points := each.get("points")) is int)
-        return cls(domain_size, tuple(BlockResponse.from_parameters(response, epsilon) for response in responses))
-
-    def parameters(self) -> dict[str, Any]:
-        """The responses in order."""
-        return {"responses": [response.parameters() for response in self.responses]}
-
     @property
     def words_per_report(self) -> float:
         """The selector and a block response."""
@@ -163,7 +118,7 @@ class ModularProtocol(SelectingProtocol):
 
     def draw_selectors(self, count: int, source: WordSource) -> NDArray[np.uint16]:
         """Each modulus is equally likely."""
-        words = source.words(count).reshape(-1, 1)
+        words = word_array(source, count).reshape(-1, 1)
         bound = np.array([len(self.responses)], dtype=np.uint64)
         return uniform_below(words, bound, source)[:, 0].astype(np.uint16)
 
@@ -272,11 +227,10 @@ class ModularProtocol(SelectingProtocol):
 
 
 @dataclass(frozen=True)
-class ModularSubsetSelection(ModularProtocol):
+class ModularSubsetSelection(client.ModularSubsetSelection, ModularProtocol):
     """MSS as in the paper: subsets of residues. The selector and about log2 C(m_j,w_j) bits."""
 
-    name = "mss"
-    designs = frozenset({"subsets", "singletons"})
+    responses: tuple[BlockResponse, ...] = field()
 
     @staticmethod
     def block_design(modulus: int, epsilon: Fraction) -> Design:
@@ -288,14 +242,6 @@ class ModularSubsetSelection(ModularProtocol):
     def block_variance(domain_size: int, epsilon: Fraction, modulus: int) -> float | None:
         """With the optimal block size; every prime is suitable."""
         return BlockMoments.at(modulus, optimal_block_size(modulus, epsilon), epsilon).flat(domain_size)
-
-    @cached_property
-    def report_layout(self) -> ReportLayout:
-        """A selector, and one payload per modulus."""
-        return ReportLayout(
-            tuple(response.design.payload_bits for response in self.responses),
-            tuple(response.design.payload_limit for response in self.responses),
-        )
 
     def randomize(self, values: Integers, source: WordSource) -> ModularMessages:
         """A selector and a subset per value."""
@@ -345,11 +291,8 @@ class ModularSubsetSelection(ModularProtocol):
 
 
 @dataclass(frozen=True)
-class CompactModularSubsetSelection(JointMessages, ModularProtocol):
+class CompactModularSubsetSelection(client.CompactModularSubsetSelection, JointMessages, ModularProtocol):
     """Compact MSS: cyclotomic blocks. A message is one integer below Σ_j e_j·m_j."""
-
-    name = "mss-compact"
-    designs = frozenset({"cyclotomic", "singletons"})
 
     @staticmethod
     def block_design(modulus: int, epsilon: Fraction) -> Design:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from sunzi._typing import Floats, Integers
+from sunzi.client.errors import ParameterError
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.errors import EstimateError
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime

@@ -14,10 +14,11 @@ from math import inf, log
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sunzi.client.designs.primes import is_prime
+from sunzi.client.errors import PlanError, shown, whole_number
 from sunzi.designs.choice import subset_error
-from sunzi.errors import PlanError, PlanWarning
-from sunzi.numerics.checks import shown, whole_number
-from sunzi.numerics.primes import is_prime, next_prime
+from sunzi.errors import PlanWarning
+from sunzi.numerics.primes import next_prime
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.modular_variance import flat_error
 

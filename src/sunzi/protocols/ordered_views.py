@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import only_parameters
+from sunzi.client.errors import ParameterError
+from sunzi.client.protocols import ordered as client
 from sunzi.domains.labels import Domain
-from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.errors import EstimateError
 from sunzi.formatting import counted
 from sunzi.numerics import dyadic
-from sunzi.numerics.checks import shown
 from sunzi.protocols.alternatives import ordered_alternatives
 from sunzi.protocols.base import PlannedError, check_histogram, check_reports, check_users
 from sunzi.protocols.joint_fit import Solver
-from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares, read_views
+from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares
 from sunzi.results.estimate import Estimate
 from sunzi.results.ordered import OrderedEstimate, TreeUncertainty
 from sunzi.tally import Tally
@@ -32,24 +31,14 @@ _MOST_BINS = 1 << 24
 
 
 @dataclass(frozen=True)
-class OrderedViews(ViewsProtocol):
+class OrderedViews(client.OrderedViews, ViewsProtocol):
     """Halving levels of an ordered domain of 2^h values: view ``level`` is the node x div 2^(h − level)."""
 
-    name = "ordered"
     error_of = "a single bin"
 
-    levels: tuple[int, ...]
+    view_kind = View
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        height = self.domain_size.bit_length() - 1
-        if self.domain_size != 1 << height:
-            raise PlanError(f"an ordered domain needs a power of two of bins, got {self.domain_size}")
-        if any(low >= high for low, high in pairwise((0, *self.levels))) or self.levels[-1] != height:
-            raise PlanError(f"levels must rise from at least 1 to {height}, got {list(self.levels)}")
-        for view, level in zip(self.views, self.levels, strict=True):
-            if view.cells != 1 << level:
-                raise PlanError(f"level {level} has {1 << level} nodes, got {view.cells}")
+    views: tuple[View, ...]
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction) -> Self:
@@ -72,21 +61,6 @@ class OrderedViews(ViewsProtocol):
             View(made[place].cells, share, made[place].response) for place, share in zip(kept, rounded, strict=True)
         ]
         return cls(domain_size, tuple(views), tuple(place + 1 for place in kept))
-
-    @classmethod
-    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """Read the views from a plan."""
-        only_parameters(parameters, ["views"])
-        views, levels = [], []
-        for level, share, response in read_views(parameters, "level", epsilon):
-            if type(level) is not int or not 1 <= level <= domain_size.bit_length():
-                raise PlanError(f"a level must be a whole number from 1, got {shown(level)}")
-            views.append(View(1 << level, share, response))
-            levels.append(level)
-        return cls(domain_size, tuple(views), tuple(levels))
-
-    def _map(self, index: int) -> dict[str, Any]:
-        return {"level": self.levels[index]}
 
     def points_of(self, channel: int, values: Integers) -> Integers:
         """The nodes of the level."""

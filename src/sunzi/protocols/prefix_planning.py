@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from sunzi.client.designs.finite_fields import LARGEST_ORDER
+from sunzi.client.designs.primes import is_prime
+from sunzi.client.designs.projective import points_of
+from sunzi.client.errors import ParameterError, whole_number
+from sunzi.client.protocols.views import SHARE_BITS
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
-from sunzi.errors import ParameterError
-from sunzi.numerics.checks import real_number, whole_number
-from sunzi.numerics.finite_fields import LARGEST_ORDER, prime_power
-from sunzi.numerics.primes import is_prime
-from sunzi.numerics.projective import points_of
+from sunzi.numerics.checks import real_number
+from sunzi.numerics.finite_fields import prime_power
 from sunzi.numerics.thresholds import SupportProbabilities
-from sunzi.protocols.channel import SHARE_BITS
 from sunzi.protocols.prefix_search import BEAM, FINISHED, PROPOSED, is_searchable
 from sunzi.protocols.prefix_views import PrefixView, with_shares
 from sunzi.results.discovery import Threshold

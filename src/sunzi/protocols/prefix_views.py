@@ -9,28 +9,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import integer_parameter, only_parameters
+from sunzi.client.errors import ParameterError, shown, whole_number
+from sunzi.client.protocols import prefixes as client
+from sunzi.client.protocols.views import SHARE_BITS
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.domains.texts import Digits, OpenDomain, distinct, read_texts
-from sunzi.errors import EstimateError, ParameterError, PlanError
-from sunzi.numerics.checks import real_number, shown, whole_number
-from sunzi.numerics.polynomial_hash import LARGEST_MODULUS, residues
+from sunzi.errors import EstimateError
+from sunzi.numerics.checks import real_number
+from sunzi.numerics.polynomial_hash import residues
 from sunzi.protocols.base import check_users
-from sunzi.protocols.channel import SHARE_BITS, Channel
+from sunzi.protocols.channel import Channel
 from sunzi.protocols.joint_fit import JointFit, Solver
-from sunzi.protocols.views import View, ViewsProtocol, integer_shares, read_views
+from sunzi.protocols.views import View, ViewsProtocol, integer_shares
 
 if TYPE_CHECKING:
     from sunzi.results.discovery import Discovery, TextEstimate, Threshold
     from sunzi.tally import Tally
-
-Role = Literal["search", "count"]
 
 LEAST_REPORTS = 30
 """The reports that each view needs before a search; with fewer, no text could be found."""
@@ -40,12 +40,10 @@ CELLS = 1 << 19
 
 
 @dataclass(frozen=True)
-class PrefixView(View):
+class PrefixView(client.PrefixView, View):
     """The first ``digits`` digits of a text as a number in base ``base`` modulo ``cells``."""
 
-    digits: int
-    base: int
-    role: Role
+    response: BlockResponse
 
     def points(self, texts: Integers) -> Integers:
         """The cells of rows of digits."""
@@ -59,25 +57,13 @@ class PrefixView(View):
 
 
 @dataclass(frozen=True)
-class PrefixViews(ViewsProtocol):
+class PrefixViews(client.PrefixViews, ViewsProtocol):
     """Prefixes and whole texts, modulo primes."""
 
-    name = "prefixes"
     error_of = "the frequency of a text"
-    designs = frozenset({"cyclotomic", "projective", "singletons"})
+    view_kind = PrefixView
 
     views: tuple[PrefixView, ...]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for role in ("search", "count"):
-            if not self.with_role(role):
-                raise PlanError(f"a plan of prefixes needs a view with the role {role}")
-        whole = max(view.digits for view in self.views)
-        if any(view.digits != whole for view in self.with_role("count").values()):
-            raise PlanError(f"every view that counts must see all {whole} digits of a text")
-        if all(view.digits != whole for view in self.with_role("search").values()):
-            raise PlanError(f"a view that searches must see all {whole} digits of a text")
 
     def with_role(self, role: str) -> dict[int, PrefixView]:
         """The views with a role, by their number."""
@@ -100,33 +86,6 @@ class PrefixViews(ViewsProtocol):
         from sunzi.protocols.prefix_planning import planned_views
 
         return cls(domain_size, planned_views(domain, epsilon, list_only=list_only, cells=cells))
-
-    @classmethod
-    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """Read the views from a plan."""
-        only_parameters(parameters, ["views"])
-        views = [_read_view(*found) for found in read_views(parameters, "prefix", epsilon)]
-        return cls(domain_size, tuple(views))
-
-    def _map(self, index: int) -> dict[str, Any]:
-        view = self.views[index]
-        return {"prefix": {"digits": view.digits, "base": view.base, "modulus": view.cells, "role": view.role}}
-
-    @classmethod
-    def check_domain(cls, domain: Domain) -> None:
-        """Only an open domain has prefixes."""
-        if not isinstance(domain, OpenDomain):
-            raise PlanError(f"prefixes needs an open domain, OpenDomain('letters', longest=12), got {domain!r}")
-
-    def check_attributes(self, domain: Domain) -> None:
-        """Check that no view sees more digits than a text has, and that count views see all."""
-        assert isinstance(domain, OpenDomain), "check_domain has refused other domains"
-        for view in self.views:
-            if view.base < domain.end:
-                raise PlanError(f"the base of a view must be at least {domain.end}, one per token, got {view.base}")
-        deepest = max(view.digits for view in self.views)
-        if deepest != domain.width:
-            raise PlanError(f"texts have up to {domain.width} digits including their end, but the views see {deepest}")
 
     def points_of(self, selector: int, values: Integers) -> Integers:
         """The cells of the view."""
@@ -253,17 +212,6 @@ def _read(domain: OpenDomain, source: Any) -> Digits:
         raise ParameterError(f"there is no file {shown(source)}; to pass a single text, put it in a list")
     parts = [domain.digits(piece) for piece in read_texts(source)]
     return np.concatenate([np.empty((0, domain.width), dtype=np.uint16), *parts])
-
-
-def _read_view(prefix: object, share: int, response: BlockResponse) -> PrefixView:
-    if not isinstance(prefix, Mapping) or set(prefix) != {"digits", "base", "modulus", "role"}:
-        raise PlanError(f"a prefix must have digits, base, modulus and role, got {shown(prefix)}")
-    if prefix["role"] not in ("search", "count"):
-        raise PlanError(f"the role of a view must be search or count, got {shown(prefix['role'])}")
-    modulus = integer_parameter(prefix, "modulus", 2, LARGEST_MODULUS)
-    base = integer_parameter(prefix, "base", 1, modulus)
-    digits = integer_parameter(prefix, "digits", 1, 1 << 11)
-    return PrefixView(modulus, share, response, digits, base, cast("Role", prefix["role"]))
 
 
 def with_shares(views: Iterable[PrefixView]) -> tuple[PrefixView, ...]:

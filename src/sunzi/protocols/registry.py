@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from sunzi.errors import ParameterError, UnknownProtocolError
-from sunzi.numerics.checks import shown
+from sunzi.client.errors import ParameterError, UnknownProtocolError, shown
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_protocols import (
     CompactSubsetSelection,

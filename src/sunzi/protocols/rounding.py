@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import exp
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import only_parameters
+from sunzi.client.errors import ParameterError
+from sunzi.client.protocols import number as client
+from sunzi.client.protocols.number import MOST_GRID_POINTS
+from sunzi.client.randomness import WordSource
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain, numbered_labels
-from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.randomness import WordSource, uniform_below
+from sunzi.numerics.randomness import uniform_below, word_array
 from sunzi.protocols.alternatives import mean_alternatives
 from sunzi.protocols.base import PlannedError, Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.channel import FirstWord
 from sunzi.results.means import MeanEstimate
 from sunzi.tally import Tally, TallyLayout
-from sunzi.wire import EncodedReports, ReportLayout
+from sunzi.wire import EncodedReports
 
-_MOST_POINTS = 256
 _PLACES = 257
 
 
 @dataclass(frozen=True)
-class RoundedNumbers(Protocol):
+class RoundedNumbers(client.RoundedNumbers, Protocol):
     """The number is rounded at random to one of the two nearest of K equally spaced points, without bias; the point is
     reported by randomised response.
 
@@ -42,22 +43,9 @@ class RoundedNumbers(Protocol):
     before the ε-LDP response, so it need not be private itself.
     """
 
-    name = "number"
     error_of = "the mean, as a share of the range"
 
-    domain_size: int
     response: BlockResponse
-
-    def __post_init__(self) -> None:
-        if self.response.design.kind != Singletons.kind:
-            raise PlanError(f"{self.name} uses the design {Singletons.kind}, got {self.response.design.kind!r}")
-        if not 2 <= self.grid_points <= min(_MOST_POINTS, self.domain_size):
-            raise PlanError(f"numbers are rounded to 2 to {_MOST_POINTS} points, got {self.grid_points}")
-
-    @property
-    def grid_points(self) -> int:
-        """K."""
-        return self.response.design.points
 
     @property
     def responses(self) -> tuple[BlockResponse, ...]:
@@ -108,16 +96,6 @@ class RoundedNumbers(Protocol):
         return GeneralizedRandomizedResponse(self.grid_points, self.response)
 
     @property
-    def epsilon(self) -> Fraction:
-        """The response's."""
-        return self.response.epsilon
-
-    @property
-    def report_layout(self) -> ReportLayout:
-        """One point."""
-        return self._rounded.report_layout
-
-    @property
     def tally_layout(self) -> TallyLayout:
         """One counter per point."""
         return self._rounded.tally_layout
@@ -133,24 +111,10 @@ class RoundedNumbers(Protocol):
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction) -> Self:
         """The number of points with the least worst-case variance."""
-        points = min(range(2, min(_MOST_POINTS, domain_size) + 1), key=lambda number: worst_variance(number, epsilon))
+        points = min(
+            range(2, min(MOST_GRID_POINTS, domain_size) + 1), key=lambda number: worst_variance(number, epsilon)
+        )
         return cls(domain_size, BlockResponse(Singletons(points), epsilon))
-
-    @classmethod
-    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """Read the response from a plan."""
-        only_parameters(parameters, ["response"])
-        return cls(domain_size, BlockResponse.from_parameters(parameters["response"], epsilon))
-
-    @classmethod
-    def check_domain(cls, domain: Domain) -> None:
-        """Only a range has a mean."""
-        if not isinstance(domain, OrderedDomain):
-            raise PlanError(f"a plan of a number needs a range, got {domain!r}")
-
-    def parameters(self) -> dict[str, Any]:
-        """The parameters of the response."""
-        return {"response": self.response.parameters()}
 
     @property
     def words_per_report(self) -> float:
@@ -161,21 +125,13 @@ class RoundedNumbers(Protocol):
         """The points of values: x·(K−1)/(D−1), rounded up with a probability equal to its fraction."""
         steps = self.domain_size - 1
         points, rest = np.divmod(values * (self.grid_points - 1), steps)
-        words = source.words(values.size).reshape(-1, 1)
+        words = word_array(source, values.size).reshape(-1, 1)
         drawn = uniform_below(words, np.array([steps], dtype=np.uint64), source)[:, 0].astype(np.int64)
         return points + (drawn < rest)
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """Round, then respond."""
         return self.response.randomize(self.round(values, source), source)
-
-    def draw_cell(self, value: int, source: WordSource) -> tuple[int, int]:
-        """The point that a number is rounded to; monotone in the number for the same words."""
-        return 0, int(self.round(np.array([value]), source)[0])
-
-    def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:  # noqa: ARG002 - there is one
-        """The response of a point."""
-        return self.encode(self.response.randomize(np.array([cell]), source))
 
     def encode(self, messages: Integers) -> EncodedReports:
         """The points."""

@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
+from sunzi.client.protocols import selection as client
+from sunzi.client.randomness import WordSource
 from sunzi.designs.response import BlockResponse
-from sunzi.numerics.bits import index_bits
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.randomness import WordSource
 from sunzi.protocols.base import Protocol
 from sunzi.tally import TallyLayout
-from sunzi.wire import EncodedReports, ReportLayout
+from sunzi.wire import EncodedReports
 
 Result = TypeVar("Result")
 
@@ -28,7 +28,7 @@ _THIRD_VALUES = 64
 
 
 @dataclass(frozen=True)
-class SelectingProtocol(Protocol):
+class SelectingProtocol(client.SelectingProtocol, Protocol):
     """A report draws one of the responses, and answers it with the whole ε.
 
     Draw order of a batch: one word per report for its selector j; then, for j = 0, 1, …, the words of the block
@@ -36,14 +36,15 @@ class SelectingProtocol(Protocol):
     response is ε-LDP of the whole.
     """
 
+    if TYPE_CHECKING:
+
+        @property
+        def responses(self) -> tuple[BlockResponse, ...]:
+            """The block responses that a report chooses from."""
+
     @abstractmethod
     def draw_selectors(self, count: int, source: WordSource) -> NDArray[np.uint16]:
         """Which response each report answers."""
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The ε of every response."""
-        return self.responses[0].epsilon
 
     @property
     def different_values(self) -> tuple[int, int]:
@@ -114,21 +115,20 @@ class SelectingProtocol(Protocol):
 
 
 @dataclass(frozen=True)
-class JointMessages(SelectingProtocol):
+class JointMessages(client.JointMessages, SelectingProtocol):
     """Designs whose messages are short integers. A report is one integer below Σ_j M_j: the offset of response j plus
     the message of its own.
     """
 
-    @cached_property
-    def _offsets(self) -> Integers:
-        sizes = [response.design.message_count for response in self.responses]
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    if TYPE_CHECKING:
+
+        @property
+        def responses(self) -> tuple[BlockResponse, ...]:
+            """The block responses that a report chooses from."""
 
     @cached_property
-    def report_layout(self) -> ReportLayout:
-        """One payload for all responses."""
-        total = int(self._offsets[-1])
-        return ReportLayout((index_bits(total),), (total,))
+    def _offsets(self) -> Integers:
+        return np.array(self.offsets, dtype=np.int64)
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """The joint message of every value. Responses that no report drew cost nothing: a single report draws one."""

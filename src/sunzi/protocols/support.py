@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from sunzi._typing import Floats, Integers
+from sunzi.client.errors import ParameterError
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError
 from sunzi.numerics import simplex
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram

@@ -2,65 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from math import prod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import only_parameters
+from sunzi.client.errors import ParameterError, shown
+from sunzi.client.protocols import tables as client
 from sunzi.domains.labels import Domain
 from sunzi.domains.records import RecordDomain
-from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.errors import EstimateError
 from sunzi.formatting import counted
 from sunzi.numerics import effects
-from sunzi.numerics.checks import shown
 from sunzi.numerics.effects import Attributes, Effects
 from sunzi.protocols.alternatives import table_alternatives
 from sunzi.protocols.base import PlannedError, check_reports, check_users
 from sunzi.protocols.joint_fit import Solver
-from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares, read_views
+from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares
 from sunzi.results.cross_tables import TableEstimate, TableUncertainty
 from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 
 @dataclass(frozen=True)
-class TableViews(ViewsProtocol):
+class TableViews(client.TableViews, ViewsProtocol):
     """Tables of some attributes of a record."""
 
-    name = "tables"
     error_of = "a cell of a table"
 
-    sizes: tuple[int, ...]
-    tables: tuple[Attributes, ...]
+    view_kind = View
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if prod(self.sizes) != self.domain_size or min(self.sizes, default=0) < 2:
-            raise PlanError(
-                f"the sizes of the attributes are {list(self.sizes)}, but there are {self.domain_size} records"
-            )
-        if len(set(self.tables)) != len(self.tables):
-            raise PlanError("a table occurs twice among the views")
-        for view, table in zip(self.views, self.tables, strict=True):
-            if (
-                not table
-                or any(low >= high for low, high in pairwise(table))
-                or not 0 <= table[0] <= table[-1] < len(self.sizes)
-            ):
-                raise PlanError(
-                    f"the attributes of a view must rise from 0 to {len(self.sizes) - 1}, got {list(table)}"
-                )
-            if view.cells != self._cells(table):
-                raise PlanError(f"the table {list(table)} has {self._cells(table)} cells, got {view.cells}")
-
-    def _cells(self, table: Attributes) -> int:
-        return prod(self.sizes[attribute] for attribute in table)
+    views: tuple[View, ...]
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction, sizes: Sequence[int], wanted: Sequence[Attributes]) -> Self:
@@ -75,41 +51,6 @@ class TableViews(ViewsProtocol):
         rounded = zip(shares, integer_shares(list(shares.values())), strict=True)
         views = [replace(made[part], share=share) for part, share in rounded]
         return cls(domain_size, tuple(views), tuple(sizes), tuple(shares))
-
-    @classmethod
-    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """Read the views from a plan."""
-        only_parameters(parameters, ["sizes", "views"])
-        sizes = parameters["sizes"]
-        if not isinstance(sizes, list) or any(type(size) is not int or size < 2 for size in sizes):
-            raise PlanError(f"sizes must be a list of whole numbers from 2, got {shown(sizes)}")
-        views, tables = [], []
-        for table, share, response in read_views(parameters, "attributes", epsilon):
-            if not isinstance(table, list) or any(
-                type(each) is not int or not 0 <= each < len(sizes) for each in table
-            ):
-                raise PlanError(f"the attributes of a view must be numbers below {len(sizes)}, got {shown(table)}")
-            views.append(View(prod(sizes[attribute] for attribute in table), share, response))
-            tables.append(tuple(table))
-        return cls(domain_size, tuple(views), tuple(sizes), tuple(tables))
-
-    def parameters(self) -> dict[str, Any]:
-        """The sizes of the attributes, and the views in order."""
-        return {"sizes": list(self.sizes), **super().parameters()}
-
-    def _map(self, index: int) -> dict[str, Any]:
-        return {"attributes": list(self.tables[index])}
-
-    @classmethod
-    def check_domain(cls, domain: Domain) -> None:
-        """Only a domain of records has tables."""
-        if not isinstance(domain, RecordDomain):
-            raise PlanError(f"a plan of tables needs a domain of records, got {domain!r}")
-
-    def check_attributes(self, domain: Domain) -> None:
-        """Check that the sizes are those of the attributes."""
-        if domain.sizes != self.sizes:
-            raise PlanError(f"sizes are {list(self.sizes)}, but the attributes have {list(domain.sizes)} values")
 
     def points_of(self, channel: int, values: Integers) -> Integers:
         """The cells of the view's table."""
@@ -174,7 +115,7 @@ class TableViews(ViewsProtocol):
             tables = [self.tables[number] for number in wanted]
             needed = {part for table in tables for part in effects.subsets(table)}
             known = {part: found.get(part, np.zeros((1,) * len(part))) for part in needed}
-            return [solved.table(known, table).reshape(-1) - 1 / self._cells(table) for table in tables]
+            return [solved.table(known, table).reshape(-1) - 1 / self.cells_of(table) for table in tables]
 
         return solve
 
@@ -186,7 +127,7 @@ class TableViews(ViewsProtocol):
         """Records in ``number`` different cells of the default table."""
         places = [prod(self.sizes[attribute + 1 :]) for attribute in self._usual_table]
         shape = [self.sizes[attribute] for attribute in self._usual_table]
-        cells = self._cells(self._usual_table)
+        cells = self.cells_of(self._usual_table)
         if not 1 <= number <= cells:
             raise ParameterError(f"targets must be between 1 and {cells} cells, got {number}")
         chosen = [(2 * index + 1) * cells // (2 * number) for index in range(number)]
@@ -195,7 +136,7 @@ class TableViews(ViewsProtocol):
 
     def target_row(self, targets: Sequence[int]) -> Floats:
         """The cells of these records in the default table."""
-        row = np.zeros(self._cells(self._usual_table))
+        row = np.zeros(self.cells_of(self._usual_table))
         row[self.points_of(self.tables.index(self._usual_table), np.array(targets))] = 1.0
         return row
 
@@ -252,7 +193,7 @@ class TableViews(ViewsProtocol):
         solved, errors = self.effects(self._planned), []
         for table in tables:
             self._check_known(domain, solved, table)
-            cells = self._cells(table)
+            cells = self.cells_of(table)
             sampling = (1 - 1 / cells) / cells / users  # it is part of the variance about a population
             others = table_alternatives(self.epsilon, self.sizes, table, len(tables))
             alternatives = {name: variance / users - sampling for name, variance in others.items()}

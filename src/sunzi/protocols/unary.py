@@ -2,69 +2,46 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import DecodingCost, only_parameters
-from sunzi.designs.response import parse_decimal
-from sunzi.errors import ParameterError, PlanError, PrivacyError
+from sunzi.client.errors import ParameterError
+from sunzi.client.protocols import unary as client
+from sunzi.client.randomness import WordSource
+from sunzi.client.reports import WIDEST_NARROW, byte_length
+from sunzi.designs.base import DecodingCost
 from sunzi.numerics.bit_sums import BitSums
-from sunzi.numerics.bits import WIDEST_NARROW, as_integers, as_rows, byte_length
+from sunzi.numerics.bits import as_integers, as_rows
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.randomness import FULL_BITS, ReproducibleSource, WordSource
-from sunzi.numerics.thresholds import (
-    SupportProbabilities,
-    check_unary_thresholds,
-    optimal_unary_thresholds,
-    symmetric_unary_thresholds,
-)
+from sunzi.numerics.randomness import ReproducibleSource, word_array
+from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.protocols.channel import Channel
 from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout
-from sunzi.wire import EncodedReports, ReportLayout
+from sunzi.wire import EncodedReports
 
 PackedBits = NDArray[np.uint8]
 
-MOST_VALUES = 1 << 24
 _ROWS_OF_WORDS = 1 << 21
 
 
 @dataclass(frozen=True)
-class UnaryProtocol(SupportProtocol):
+class UnaryProtocol(client.UnaryProtocol, SupportProtocol):
     """k bits: the value's own bit is sent as 1 with probability p, every other bit with probability q.
 
     Draw order of one report: one word per bit, in the order of the values; the bit is 1 if its word is below its
     threshold. Messages are rows of packed bits, least significant first.
     """
-
-    domain_size: int
-    epsilon: Fraction
-    word_bits: int = FULL_BITS
-    true_threshold: int = field(init=False)
-    false_threshold: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.domain_size <= MOST_VALUES:
-            raise ParameterError(
-                f"{self.name} sends one bit per value and supports at most 2^24 values, got {self.domain_size}; "
-                "use a compact protocol"
-            )
-        thresholds = self.derive_thresholds(self.epsilon, self.word_bits)
-        check_unary_thresholds(*thresholds, self.epsilon, self.word_bits)
-        object.__setattr__(self, "true_threshold", thresholds[0])
-        object.__setattr__(self, "false_threshold", thresholds[1])
 
     @cached_property
     def probabilities(self) -> SupportProbabilities:
@@ -78,43 +55,14 @@ class UnaryProtocol(SupportProtocol):
         return BlockMoments(self.domain_size, light, 1 + self.probabilities.variance(1.0) - light, 0.0, 0.0)
 
     @cached_property
-    def report_layout(self) -> ReportLayout:
-        """One bit per value."""
-        limit = 1 << self.domain_size if self.domain_size <= WIDEST_NARROW else None
-        return ReportLayout((self.domain_size,), (limit,))
-
-    @cached_property
     def tally_layout(self) -> TallyLayout:
         """One counter per value."""
         return TallyLayout(((self.domain_size, 0),))
-
-    @staticmethod
-    @abstractmethod
-    def derive_thresholds(epsilon: Fraction, word_bits: int) -> tuple[int, int]:
-        """The certified thresholds of a true and of a false bit."""
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction) -> Self:
         """The protocol; it has no options."""
         return cls(domain_size, epsilon)
-
-    @classmethod
-    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """From a plan; the thresholds must be the ones derived here."""
-        only_parameters(parameters, ["true_threshold", "false_threshold"])
-        given = tuple(parse_decimal(parameters[name], name) for name in ("true_threshold", "false_threshold"))
-        try:
-            protocol = cls(domain_size, epsilon)
-        except ParameterError as error:
-            raise PlanError(str(error)) from None
-        derived = (protocol.true_threshold, protocol.false_threshold)
-        if given != derived:
-            raise PrivacyError(f"thresholds must be {derived} for epsilon {epsilon}, got {given}")
-        return protocol
-
-    def parameters(self) -> dict[str, Any]:
-        """Both thresholds, as decimal strings because they need 64 bits."""
-        return {"true_threshold": str(self.true_threshold), "false_threshold": str(self.false_threshold)}
 
     @property
     def words_per_report(self) -> float:
@@ -131,7 +79,7 @@ class UnaryProtocol(SupportProtocol):
         step = max(1, _ROWS_OF_WORDS // self.domain_size)
         for start in range(0, values.size, step):
             part = values[start : start + step]
-            words = source.words(part.size * self.domain_size).reshape(part.size, self.domain_size)
+            words = word_array(source, part.size * self.domain_size).reshape(part.size, self.domain_size)
             own = np.arange(self.domain_size)[None, :] == part[:, None]
             bits = np.where(own, words < np.uint64(self.true_threshold), words < np.uint64(self.false_threshold))
             packed[start : start + step] = np.packbits(bits, axis=1, bitorder="little")
@@ -285,24 +233,10 @@ class UnaryProtocol(SupportProtocol):
 
 
 @dataclass(frozen=True)
-class Rappor(UnaryProtocol):
+class Rappor(client.Rappor, UnaryProtocol):
     """Basic one-time RAPPOR: symmetric unary encoding, error e^{ε/2}/(n(e^{ε/2}−1)²)."""
-
-    name = "rappor"
-
-    @staticmethod
-    def derive_thresholds(epsilon: Fraction, word_bits: int) -> tuple[int, int]:
-        """The threshold T at ε/2, and 2^b − T."""
-        return symmetric_unary_thresholds(epsilon, word_bits)
 
 
 @dataclass(frozen=True)
-class OptimalUnaryEncoding(UnaryProtocol):
+class OptimalUnaryEncoding(client.OptimalUnaryEncoding, UnaryProtocol):
     """OUE: p = 1/2, error 4e^ε/(n(e^ε−1)²) for light items."""
-
-    name = "oue"
-
-    @staticmethod
-    def derive_thresholds(epsilon: Fraction, word_bits: int) -> tuple[int, int]:
-        """One half, and 1/(e^ε+1) rounded up."""
-        return optimal_unary_thresholds(epsilon, word_bits)

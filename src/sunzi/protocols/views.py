@@ -8,40 +8,35 @@ cell through a block response. The server combines all views by weighted least s
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats
+from sunzi.client.protocols import views as client
+from sunzi.client.protocols.views import SHARE_BITS
+from sunzi.client.randomness import WordSource
 from sunzi.designs.base import DecodingCost
 from sunzi.designs.choice import choose_compact
 from sunzi.designs.response import BlockResponse
-from sunzi.errors import PlanError
-from sunzi.numerics.checks import shown
-from sunzi.numerics.randomness import WordSource
+from sunzi.numerics.randomness import word_array
 from sunzi.protocols.base import check_reports, padded
-from sunzi.protocols.channel import SHARE_BITS, FirstWord
+from sunzi.protocols.channel import FirstWord
 from sunzi.protocols.joint_fit import JointFit, Solver, SymmetricFit
 from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.selection import JointMessages
 from sunzi.tally import Tally
-from sunzi.wire import EncodedReports
-
-MOST_VIEWS = 1 << 12
 
 
 @dataclass(frozen=True)
-class View:
+class View(client.View):
     """One question: how often it is asked, and how it is answered."""
 
-    cells: int
-    share: int
-    """Out of 2^32."""
     response: BlockResponse
 
     @cached_property
@@ -63,34 +58,13 @@ class View:
 
 
 @dataclass(frozen=True)
-class ViewsProtocol(JointMessages):
+class ViewsProtocol(client.ViewsProtocol, JointMessages):
     """Views of a record, each with the whole ε; a report answers one of them.
 
     The selector of a report is the number of views j with share_0 + … + share_j ≤ u, u the upper 32 bits of its word.
     """
 
-    designs: ClassVar[frozenset[str]] = frozenset({"cyclotomic", "singletons"})
-    """The kinds of design that a view may have."""
-
-    domain_size: int
     views: tuple[View, ...]
-
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.views) <= MOST_VIEWS:
-            raise PlanError(f"{self.name} needs between 1 and {MOST_VIEWS} views, got {len(self.views)}")
-        if len({view.response.epsilon for view in self.views}) != 1:
-            raise PlanError("all block responses of a plan must have the same epsilon")
-        for view in self.views:
-            design = view.response.design
-            if design.kind not in self.designs:
-                raise PlanError(f"{self.name} uses the designs {sorted(self.designs)}, got {design.kind!r}")
-            if design.points < view.cells:
-                raise PlanError(f"a view has {view.cells} cells, but its design only {design.points} points")
-            if view.share < 1:
-                raise PlanError(f"the share of a view must be at least 1, got {view.share}")
-        total = sum(view.share for view in self.views)
-        if total != 1 << SHARE_BITS:
-            raise PlanError(f"the shares of all views must add up to 2^{SHARE_BITS}, got {total}")
 
     @cached_property
     def responses(self) -> tuple[BlockResponse, ...]:
@@ -118,20 +92,10 @@ class ViewsProtocol(JointMessages):
 
     def draw_selectors(self, count: int, source: WordSource) -> NDArray[np.uint16]:
         """Each view with its share. For exhaustive checks, words of fewer bits give shares rounded to these bits."""
-        words = source.words(count)
+        words = word_array(source, count)
         shift = source.word_bits - SHARE_BITS
         upper = words >> np.uint64(shift) if shift >= 0 else words << np.uint64(-shift)
         return np.searchsorted(self._bounds, upper, side="right").astype(np.uint16)
-
-    def draw_cell(self, value: Any, source: WordSource) -> tuple[int, int]:
-        """A view and the cell of the value."""
-        view = int(self.draw_selectors(1, source)[0])
-        return view, int(self.points_of(view, np.array([value]))[0])
-
-    def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:
-        """The response of a cell to its view."""
-        message = self.responses[question].randomize(np.array([cell]), source)
-        return self.encode(message + self._offsets[question])
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
         """If ``smallest``, two views of four values, with one small design of every kind in use, or two if there is
@@ -226,18 +190,6 @@ class ViewsProtocol(JointMessages):
         pairs = zip(weights, tally.block_reports, strict=True)
         return [weight if number else 0.0 for weight, number in pairs]
 
-    def parameters(self) -> dict[str, Any]:
-        """The views in order."""
-        listed = [
-            {**self._map(index), "share": view.share, "response": view.response.parameters()}
-            for index, view in enumerate(self.views)
-        ]
-        return {"views": listed}
-
-    @abstractmethod
-    def _map(self, index: int) -> dict[str, Any]:
-        """The map of a view, as a plan names it."""
-
 
 def integer_shares(shares: Sequence[float]) -> list[int]:
     """Shares out of 2^32 as positive integers; the largest one absorbs the rounding."""
@@ -245,21 +197,6 @@ def integer_shares(shares: Sequence[float]) -> list[int]:
     rounded = [max(1, round(share * total)) for share in shares]
     rounded[rounded.index(max(rounded))] += total - sum(rounded)
     return rounded
-
-
-def read_views(parameters: Mapping[str, Any], name: str, epsilon: Fraction) -> list[tuple[Any, int, BlockResponse]]:
-    """The map, share and response of every view."""
-    listed = parameters["views"]
-    if not isinstance(listed, list) or len(listed) > MOST_VIEWS:
-        raise PlanError(f"views must be a list of at most {MOST_VIEWS} views")
-    found = []
-    for view in listed:
-        if not isinstance(view, Mapping) or set(view) != {name, "share", "response"}:
-            raise PlanError(f"a view must have the keys {name}, response and share, got {shown(view)}")
-        if type(view["share"]) is not int:
-            raise PlanError(f"the share of a view must be a whole number, got {shown(view['share'])}")
-        found.append((view[name], view["share"], BlockResponse.from_parameters(view["response"], epsilon)))
-    return found
 
 
 def best_response(cells: int, epsilon: Fraction) -> BlockResponse:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
+from sunzi.client.errors import ParameterError, whole_number
 from sunzi.display.changes_page import ChangesPage
 from sunzi.domains.labels import Domain
-from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.errors import EstimateError, needing_matplotlib
 from sunzi.numerics import intervals
-from sunzi.numerics.checks import whole_number
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import data_frame, labels_column
 from sunzi.results.uncertainty import Target, check_target

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import chdtrc  # importing scipy.stats takes half a second
 
 from sunzi._typing import Floats
+from sunzi.client.errors import DomainError, ParameterError
 from sunzi.domains.records import RecordDomain
-from sunzi.errors import DomainError, EstimateError, ParameterError, needing_matplotlib
+from sunzi.errors import EstimateError, needing_matplotlib
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.effects import Attributes, Effects, spread, subsets
 from sunzi.results.estimate import Estimate

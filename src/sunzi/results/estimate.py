@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats
+from sunzi.client.errors import ParameterError
 from sunzi.display.estimate_page import EstimatePage
 from sunzi.domains.labels import Domain
-from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.errors import EstimateError, needing_matplotlib
 from sunzi.numerics import intervals, simplex
 from sunzi.results.histogram import (
     POSTPROCESSING,

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
+from sunzi.client.errors import ParameterError, whole_number
 from sunzi.display.markup import for_notebook, plain_table
 from sunzi.domains.labels import Domain
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.errors import MissingExtraError
 from sunzi.formatting import percent
-from sunzi.numerics.checks import whole_number
 
 Postprocessing = Literal["clip", "simplex", "significant", "constrained"]
 POSTPROCESSING: tuple[Postprocessing, ...] = get_args(Postprocessing)

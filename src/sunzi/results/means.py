@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from sunzi._typing import Floats
+from sunzi.client.errors import ParameterError
 from sunzi.display.estimate_page import EstimatePage
 from sunzi.domains.ranges import OrderedDomain
-from sunzi.errors import ParameterError, needing_matplotlib
+from sunzi.errors import needing_matplotlib
 from sunzi.numerics import intervals, simplex
 from sunzi.results.estimate import Estimate
 from sunzi.results.queries import QueryResult

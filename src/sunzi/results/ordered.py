@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
+from sunzi.client.errors import ParameterError, whole_number
 from sunzi.display.estimate_page import EstimatePage
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain, numbered_labels
-from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.errors import EstimateError, needing_matplotlib
 from sunzi.numerics import intervals
-from sunzi.numerics.checks import real_number, whole_number
+from sunzi.numerics.checks import real_number
 from sunzi.numerics.dyadic import Dyadic
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import PostprocessedHistogram, Postprocessing

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from sunzi._typing import Floats, Integers
+from sunzi.client.errors import ParameterError, shown
 from sunzi.domains.labels import Domain
 from sunzi.domains.records import RecordDomain
-from sunzi.errors import ParameterError
-from sunzi.numerics.checks import real_number, shown
+from sunzi.numerics.checks import real_number
 
 
 @dataclass(frozen=True)

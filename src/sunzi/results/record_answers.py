@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.results.cross_tables import ConditionalShare, TableEstimate
 from sunzi.results.estimate import Estimate
 from sunzi.results.means import MeanEstimate

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats
+from sunzi.client.errors import ParameterError, shown
 from sunzi.display.trends_page import TrendPage, shown_moment
 from sunzi.domains.labels import Domain
-from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.errors import EstimateError, needing_matplotlib
 from sunzi.formatting import counted
 from sunzi.numerics import intervals, series
-from sunzi.numerics.checks import real_number, shown
+from sunzi.numerics.checks import real_number
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import data_frame, largest
 

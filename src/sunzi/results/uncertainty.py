@@ -14,7 +14,8 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.thresholds import SupportProbabilities
 

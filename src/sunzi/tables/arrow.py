@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.errors import MissingExtraError, ParameterError, ReportError, SunziError
+from sunzi.client.errors import ParameterError, ReportError, SunziError
+from sunzi.errors import MissingExtraError
 from sunzi.numerics.bits import SPLITMIX_STEP, mix_bits
 
 _WORD = 8

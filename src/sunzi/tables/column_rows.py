@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.tables.arrow import arrow_errors
 
 ROWS_AT_ONCE = 1 << 17

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.numerics.bits import byte_length, mix_bits
+from sunzi.client.reports import byte_length
+from sunzi.numerics.bits import mix_bits
 from sunzi.plan import Plan
 from sunzi.tables.arrow import cells_of
 from sunzi.tables.group_counts import (

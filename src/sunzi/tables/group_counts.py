@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError, PlanError
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.plan import Plan
 from sunzi.tables.arrow import cells_of, plain
 from sunzi.tables.report_cells import WITHOUT_ID, Sifted, refuse, sift_array

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from sunzi._typing import Integers
+from sunzi.client.errors import ParameterError, whole_number
 from sunzi.domains.ranges import OrderedDomain
-from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.errors import EstimateError, needing_matplotlib
 from sunzi.formatting import counted
-from sunzi.numerics.checks import whole_number
 from sunzi.plan import Plan
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import Row, data_frame

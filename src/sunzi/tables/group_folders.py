@@ -10,7 +10,8 @@ from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from sunzi.atomic_files import write_atomically
-from sunzi.errors import ParameterError, TallyError
+from sunzi.client.errors import ParameterError
+from sunzi.errors import TallyError
 from sunzi.tables.group_counts import Key
 from sunzi.tally import Tally, load_tally
 

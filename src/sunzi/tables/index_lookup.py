@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
+from sunzi.client.errors import DomainError, ParameterError, shown
 from sunzi.domains.labels import MISSING, UNKNOWN, Domain, is_located
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
 from sunzi.domains.texts import LONGER, OpenDomain
-from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted
-from sunzi.numerics.checks import shown
 from sunzi.tables.column_rows import Rows
 
 FOLDS = ("case", "space")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sunzi._typing import Progress
-from sunzi.errors import ParameterError, PlanError
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.plan import Plan
 from sunzi.processes import number_of_cores, pool_of_processes
 from sunzi.tables.arrow import arrow_errors, need_pyarrow, plain

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from sunzi import wire
 from sunzi._typing import Integers
-from sunzi.errors import ReportError
-from sunzi.numerics.bits import byte_length
+from sunzi.client.errors import ReportError
+from sunzi.client.reports import BATCH_MAGIC, byte_length
 from sunzi.numerics.counters import Counters
 from sunzi.plan import Plan
 from sunzi.protocols.counting import count_reports
@@ -32,7 +32,7 @@ SAMPLES = 3
 """The number of bad cells kept per reason as examples, in hexadecimal: the first in sorted order."""
 
 _SHOWN_BYTES = 32
-_FINGERPRINT = slice(len(wire.BATCH_MAGIC), len(wire.BATCH_MAGIC) + 32)
+_FINGERPRINT = slice(len(BATCH_MAGIC), len(BATCH_MAGIC) + 32)
 _WIDE_AT_ONCE = 1 << 12
 
 Verdicts = NDArray[np.uint8]
@@ -125,7 +125,7 @@ def sift_array(array: Any, plan: Plan) -> Sifted:
     for rows, verdict, counted in _judged(plan, cells, count=True):
         verdicts[rows] = verdict
         total = (total[0] + counted[0], total[1] + counted[1])
-    tally = Tally(plan.contract.fingerprint, plan.protocol.tally_layout, *total)
+    tally = Tally(plan.digest, plan.protocol.tally_layout, *total)
     return Sifted(tally, refuse(cells, verdicts))
 
 
@@ -176,7 +176,7 @@ def _nothing(plan: Plan) -> Counted:
 def _judged(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     """Every row once: rows, their verdict, and with ``count`` what the good ones add to a tally."""
     yield np.flatnonzero(~cells.present), MISSING, _nothing(plan)
-    narrow = plan.protocol.report_layout.is_narrow
+    narrow = wire.is_narrow(plan.protocol.report_layout)
     yield from _judged_narrow(plan, cells, count=count) if narrow else _judged_wide(plan, cells, count=count)
 
 
@@ -206,7 +206,7 @@ def _judged_wide(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     batch = _open_like_batches(cells, rows)  # a batch may be just as long as a report
     yield from _judged_batches(plan, cells, rows[batch], count=count)
     rows = rows[~batch]
-    due = np.isin(cells.lengths[rows], plan.protocol.report_layout.byte_lengths)
+    due = np.isin(cells.lengths[rows], wire.byte_lengths(plan.protocol.report_layout))
     yield rows[~due], WRONG_LENGTH, _nothing(plan)
     rows = rows[due]
     for start in range(0, rows.size, _WIDE_AT_ONCE):
@@ -215,7 +215,7 @@ def _judged_wide(plan: Plan, cells: Cells, *, count: bool) -> Judged:
 
 def _open_like_batches(cells: Cells, rows: Integers) -> NDArray[np.bool_]:
     """:func:`sunzi.wire.is_batch` for many cells."""
-    found: NDArray[np.bool_] = cells.words(rows) == np.uint64(int.from_bytes(wire.BATCH_MAGIC, "little"))
+    found: NDArray[np.bool_] = cells.words(rows) == np.uint64(int.from_bytes(BATCH_MAGIC, "little"))
     return found
 
 
@@ -239,11 +239,11 @@ def _judged_batches(plan: Plan, cells: Cells, rows: Integers, *, count: bool) ->
     verdicts, total = np.zeros(rows.size, dtype=np.uint8), _nothing(plan)
     for place, row in enumerate(rows.tolist()):
         cell = cells.cell(row)
-        if len(cell) >= _FINGERPRINT.stop and cell[_FINGERPRINT] != plan.contract.fingerprint:
+        if len(cell) >= _FINGERPRINT.stop and cell[_FINGERPRINT] != plan.digest:
             verdicts[place] = ANOTHER_PLAN
             continue
         try:
-            reports, counters = count_reports(plan.protocol, plan.contract.fingerprint, cell)
+            reports, counters = count_reports(plan.protocol, plan.digest, cell)
             total = (total[0] + reports, total[1] + counters) if count else total
         except ReportError:
             verdicts[place] = MALFORMED

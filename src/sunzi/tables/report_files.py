@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.client import Client
+from sunzi.batch_client import BatchClient
+from sunzi.client.errors import ParameterError
 from sunzi.domains.labels import is_located
-from sunzi.errors import ParameterError
 from sunzi.tables.arrow import need_pyarrow
 from sunzi.tables.column_rows import ROWS_AT_ONCE, Rows
 from sunzi.tables.group_counts import OWN_PREFIX, PLAN_KEY
@@ -34,7 +34,7 @@ def check_public(names: Sequence[str]) -> None:
 
 
 def write_reports(
-    stream: BinaryIO, client: Client, public: Sequence[str], pieces: Iterable[tuple[Integers, Rows]], size: int
+    stream: BinaryIO, client: BatchClient, public: Sequence[str], pieces: Iterable[tuple[Integers, Rows]], size: int
 ) -> None:
     """Write a report for every row as Parquet.
 
@@ -61,7 +61,7 @@ def write_reports(
 
 
 def _batches(
-    client: Client, schema: pa.Schema, pieces: Iterable[tuple[Integers, Rows]], size: int
+    client: BatchClient, schema: pa.Schema, pieces: Iterable[tuple[Integers, Rows]], size: int
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow
 
@@ -74,7 +74,7 @@ def _batches(
             yield pyarrow.record_batch(columns, schema=schema)
 
 
-def _schema(client: Client, public: Sequence[str]) -> pa.Schema:
+def _schema(client: BatchClient, public: Sequence[str]) -> pa.Schema:
     """Public columns of text, then the column of reports, which names its plan."""
     import pyarrow
 

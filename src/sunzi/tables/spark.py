@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from sunzi.client.errors import DomainError, ParameterError
 from sunzi.domains.labels import MISSING, UNKNOWN, Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
-from sunzi.errors import DomainError, MissingExtraError, ParameterError
+from sunzi.errors import MissingExtraError
 from sunzi.plan import Plan
 from sunzi.tables.deduplication import BAD, COPIES, count_unique, judge_rows, split_by_presence_of_id
 from sunzi.tables.group_counts import (

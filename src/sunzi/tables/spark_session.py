@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.tables.spark import need_spark
 
 if TYPE_CHECKING:

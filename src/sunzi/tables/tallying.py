@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sunzi._typing import Progress
-from sunzi.errors import ParameterError, ReportError
+from sunzi.client.errors import ParameterError, ReportError
 from sunzi.plan import Plan
 from sunzi.tables.group_counts import Key
 from sunzi.tables.parquet_files import Source, sift_parquet

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import isnan
 from typing import Any, BinaryIO
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 
 DELIMITERS = (",", ";", "\t")
 LONGEST_LINE = 1 << 20

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.formatting import counted
 from sunzi.tables import arrow, column_rows
 from sunzi.tables.arrow import arrow_errors, need_pyarrow

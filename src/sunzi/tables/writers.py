@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError
+from sunzi.client.errors import ParameterError
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import PostprocessedHistogram
 from sunzi.results.uncertainty import Target

@@ -131,7 +131,5 @@ class Cyclotomic(Design):
             raise PlanError(f"with_zero must be true or false, got {shown(with_zero)}")
         design = cls(points, classes, tuple(union), with_zero, generator)
         if integer_parameter(parameters, "block_size", 1, points) != design.block_size:
-            raise PlanError(
-                f"block_size must be {design.block_size} for these classes, got {parameters['block_size']}"
-            )
+            raise PlanError(f"block_size must be {design.block_size} for these classes, got {parameters['block_size']}")
         return design

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 # Miller and Rabin's test with these bases is exact below 3.4·10^14.
 _BASES = (2, 3, 5, 7, 11, 13, 17)
 
@@ -28,7 +30,8 @@ def _is_probable_prime(number: int, base: int, twos: int) -> bool:
     return False
 
 
-def prime_factors(number: int) -> list[int]:
+@lru_cache
+def prime_factors(number: int) -> tuple[int, ...]:
     """The distinct prime factors, ascending."""
     factors, divisor = [], 2
     while divisor * divisor <= number:
@@ -37,10 +40,12 @@ def prime_factors(number: int) -> list[int]:
             while number % divisor == 0:
                 number //= divisor
         divisor += 1
-    return factors if number == 1 else [*factors, number]
+    return tuple(factors if number == 1 else [*factors, number])
 
 
 def is_primitive_root(generator: int, prime: int) -> bool:
     """Whether the powers of ``generator`` are all residues but 0."""
     order = prime - 1
-    return 1 <= generator < prime and all(pow(generator, order // factor, prime) != 1 for factor in prime_factors(order))
+    return 1 <= generator < prime and all(
+        pow(generator, order // factor, prime) != 1 for factor in prime_factors(order)
+    )

@@ -33,7 +33,7 @@ def word_bits(points: int, block_size: int) -> int:
     return (-(-math.comb(points, block_size) * TOP // room) - 1).bit_length()
 
 
-def encode_subset(members: bytes, block_size: int, bits: int) -> bytes:
+def encode_subset(members: bytes | bytearray, block_size: int, bits: int) -> bytes:
     """The word of one subset; ``members`` has a byte per point, 1 if it is chosen, else 0."""
     low, width, left, digits, top = 0, WHOLE, block_size, [], TOP
     stop = members.rfind(1) + 1  # after the last chosen point nothing changes, nor where all the rest are chosen

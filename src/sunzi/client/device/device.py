@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from ..client import MOST_BITS, MOST_WORK
 from ..epsilon import Epsilon, parse_epsilon
 from ..errors import BudgetError, DomainError, ParameterError, ReportError, StoreError, shown
 from ..groups import chosen_groups
@@ -69,7 +70,7 @@ class Device:
         - "background": report as for a value outside the domain, whose ε is set aside with the first report. Estimates
           lose the value and drift towards equal shares.
         - "refuse": report nothing from then on, which reveals when the budget ended.
-    limits: ``max_bits`` and ``max_work``, what one report may cost the device.
+    max_bits, max_work: what one report may cost the device (docs/format.md, 11).
 
     >>> from sunzi.client import Device, load_plan
     >>> plan, url = load_plan("plan.json"), "https://collector.example/v1/collections/default/epochs"
@@ -92,12 +93,13 @@ class Device:
         max_epsilon: Epsilon,
         caps: Mapping[str, Epsilon] | None = None,
         when_spent: WhenSpent = "keep",
-        **limits: int,
+        max_bits: int = MOST_BITS,
+        max_work: int = MOST_WORK,
     ) -> None:
         if when_spent not in ("keep", "background", "refuse"):
             raise ParameterError(f"when_spent must be keep, background or refuse, got {shown(when_spent)}")
         self.path = Path(path)
-        self.when_spent, self._limits = when_spent, limits
+        self.when_spent, self._limits = when_spent, (max_bits, max_work)
         self._cap, self._max_epsilon = parse_epsilon(lifetime_epsilon), parse_epsilon(max_epsilon)
         self._caps = {attribute: parse_epsilon(cap) for attribute, cap in (caps or {}).items()}
         self._ledger, self._new_key = Ledger(path), new_key()
@@ -131,7 +133,8 @@ class Device:
         return self._client(plan, key, attribute)
 
     def _client(self, plan: Plan, key: bytes, attribute: str) -> MemoisingClient:
-        return MemoisingClient(plan, key, attribute, max_epsilon=self._max_epsilon, **self._limits)
+        bits, work = self._limits
+        return MemoisingClient(plan, key, attribute, max_epsilon=self._max_epsilon, max_bits=bits, max_work=work)
 
     def preview(self, plan: Plan, attribute: str, value: object, destination: str) -> Preview:
         """The report that :meth:`queue` would make of a value, and what it says. Nothing is stored, spent or sent.

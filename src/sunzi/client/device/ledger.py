@@ -135,7 +135,9 @@ class Ledger:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Create the tables in a new file; refuse other programs' files unchanged."""
-        mark, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+        mark, version = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)

@@ -19,7 +19,7 @@ import hmac
 import struct
 from typing import Any, NamedTuple
 
-from ..client import Client, random_index
+from ..client import MOST_BITS, MOST_WORK, Client, random_index
 from ..epsilon import Epsilon
 from ..errors import ParameterError
 from ..plan import Plan
@@ -56,7 +56,7 @@ class MemoisingClient:
     attribute: what is measured, with the same name in all collections.
     max_epsilon: the largest ε to accept; PrivacyError is raised if the plan's is larger.
     fingerprint: the expected fingerprint of the plan, if known.
-    limits: ``max_bits`` and ``max_work``, what one report may cost the device.
+    max_bits, max_work: what one report may cost the device (docs/format.md, 11).
 
     >>> from sunzi.client import load_plan
     >>> client = MemoisingClient(load_plan("plan.json"), bytes(32), "browser", max_epsilon=1)
@@ -72,7 +72,8 @@ class MemoisingClient:
         *,
         max_epsilon: Epsilon,
         fingerprint: str | bytes | None = None,
-        **limits: int,
+        max_bits: int = MOST_BITS,
+        max_work: int = MOST_WORK,
     ) -> None:
         if len(key) != KEY_BYTES:
             raise ParameterError(f"a device key must have {KEY_BYTES} bytes, got {len(key)}")
@@ -81,7 +82,8 @@ class MemoisingClient:
         if plan.domain.has_labels and plan.domain.labels is None:
             # Not a DomainError, which would mean that a value is outside the domain and cause a background report.
             raise ParameterError("this plan's labels are in a separate file; load the plan with labels=PATH")
-        Client(plan, max_epsilon=max_epsilon, fingerprint=fingerprint, **limits)  # it refuses what any client refuses
+        # It refuses what any client refuses.
+        Client(plan, max_epsilon=max_epsilon, fingerprint=fingerprint, max_bits=max_bits, max_work=max_work)
         self.plan, self.attribute = plan, attribute
         self._key = key
 

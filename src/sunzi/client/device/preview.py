@@ -44,7 +44,9 @@ def _named(plan: Plan, report: Report) -> str:
     first = ", ".join(domain.shown(index) for index in islice(named, _SHOWN_VALUES))
     rest = ", …" if len(named) > _SHOWN_VALUES else ""
     values = f"{len(named):,} of {domain.size:,} values{': ' if named else ''}{first}{rest}"
-    return f"They name {values}. These were drawn at random, and the user's value is among them more often than others. "
+    return (
+        f"They name {values}. These were drawn at random, and the user's value is among them more often than others. "
+    )
 
 
 def notice(plan: Plan, attribute: str) -> str:

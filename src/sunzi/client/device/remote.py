@@ -75,6 +75,8 @@ class RemoteCollection:
 
     plan_kind: ClassVar[type[Plan]] = Plan
     """The class that plans are read as."""
+    error_kinds: ClassVar[Mapping[str, type[StoreError]]] = {}
+    """The errors of refused requests, by the names that a collector gives them."""
 
     def __init__(
         self,
@@ -161,7 +163,9 @@ class RemoteCollection:
         if status == 200 and said.get("outcome") in ("counted", "repeated"):
             return str(said["outcome"])
         words = f"({status}): {message_of(answer)}"
-        if status < 400 or status == 405 or not (isinstance(said.get("error"), str) and isinstance(said.get("message"), str)):
+        is_refusal = isinstance(said.get("error"), str) and isinstance(said.get("message"), str)
+        # A redirect that was followed would have turned POST into GET, which answers 405.
+        if status < 400 or status == 405 or not is_refusal:
             raise StoreError(f"{self.url} is not a collector's response {words}")
         if status == 401:
             raise UnauthorizedError(f"the collector rejected this key or token {words}")
@@ -175,7 +179,8 @@ class RemoteCollection:
         status, answer = self._persist("GET", f"{self._path}/{path}", None, largest)
         if status != 200:
             hint = "" if status != 404 or self.is_named else f"; name a collection: {self.url.rpartition('/')[0]}/NAME"
-            raise StoreError(f"{self.url}/{path} answers {status}: {message_of(answer)}{hint}")
+            kind = self.error_kinds.get(str(fields_of(answer).get("error")), StoreError)
+            raise kind(f"{self.url}/{path} answers {status}: {message_of(answer)}{hint}")
         return answer
 
     def _persist(self, method: str, path: str, body: bytes | None, largest: int) -> tuple[int, bytes]:

@@ -105,7 +105,7 @@ class OrderedDomain(Domain):
         try:
             found = float(value)
         except OverflowError:  # an integer beyond the floats
-            return inf if value > 0 else -inf
+            return inf if value > 0 else -inf  # type: ignore[operator]  # integers compare
         return None if isnan(found) else found
 
     def _parsed(self, text: str) -> object:

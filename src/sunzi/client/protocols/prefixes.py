@@ -50,18 +50,17 @@ class PrefixViews(ViewsProtocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for role in ("search", "count"):
-            if not self.with_role(role):
+        depths: dict[str, set[int]] = {"search": set(), "count": set()}
+        for view in self.views:
+            depths[view.role].add(view.digits)
+        for role, seen in depths.items():
+            if not seen:
                 raise PlanError(f"a plan of prefixes needs a view with the role {role}")
         whole = max(view.digits for view in self.views)
-        if any(view.digits != whole for view in self.with_role("count").values()):
+        if depths["count"] != {whole}:
             raise PlanError(f"every view that counts must see all {whole} digits of a text")
-        if all(view.digits != whole for view in self.with_role("search").values()):
+        if whole not in depths["search"]:
             raise PlanError(f"a view that searches must see all {whole} digits of a text")
-
-    def with_role(self, role: str) -> dict[int, PrefixView]:
-        """The views with a role, by their number."""
-        return {number: view for number, view in enumerate(self.views) if view.role == role}
 
     def point_of(self, selector: int, index: Any) -> int:
         """The cell of the view."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from ..errors import ParameterError, PlanError, PrivacyError
 from ..randomness import WordSource
-from ..reports import Report, ReportLayout
+from ..reports import WIDEST_NARROW, Report, ReportLayout
 from ..strict_json import only_parameters
 from ..thresholds import (
     FULL_BITS,
@@ -23,8 +23,6 @@ from ..thresholds import (
 from .protocol import Protocol
 
 MOST_VALUES = 1 << 24
-WIDEST_NARROW = 56
-"""Payloads of more bits are handled as bytes."""
 _DIGITS = bytes([*b"01"]) + bytes(254)
 
 
