@@ -275,8 +275,8 @@ def many_epochs(scale: float) -> Iterator[Result]:
             path = Path(directory) / f"{epochs}.db"
             store = open_store(path)
             for _ in range(epochs - 1):
-                store.close_epoch(store.open_epoch("default", plan.contract.canonical, 1).key)
-            store.open_epoch("default", plan.contract.canonical, plan.protocol.tally_layout.length)
+                store.close_epoch(store.open_epoch("default", plan.canonical, 1).key)
+            store.open_epoch("default", plan.canonical, plan.protocol.tally_layout.length)
             store.close()
             taken[epochs] = median(_start_seconds(path) for _ in range(rounds))
     yield Result(

@@ -125,7 +125,7 @@ def bytes_per_id(address: str, ids: int = IDS) -> float:
     cells, counts = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
     random = np.random.default_rng(settings.SEED)
     with closing(open_store(address)) as store:
-        key = store.open_epoch("default", plan.contract.canonical, 2).key
+        key = store.open_epoch("default", plan.canonical, 2).key
         store.settle()
         before = store.size()
         for first in range(0, ids, GROUP):

@@ -95,7 +95,7 @@ def modelled_tally(plan: Plan, users: int) -> Tally:
         blocks.append(_summing_to(counts, reports * design.block_size, reports, generator))
     counters = Counters(protocol.tally_layout.length, None, np.concatenate(blocks))
     reports = users // len(protocol.responses) * len(protocol.responses)
-    return Tally(plan.contract.fingerprint, protocol.tally_layout, reports, counters)
+    return Tally(plan.digest, protocol.tally_layout, reports, counters)
 
 
 def _summing_to(counts: NDArray[np.int64], total: int, most: int, generator: np.random.Generator) -> NDArray[np.int64]:

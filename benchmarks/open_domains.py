@@ -128,7 +128,7 @@ def tally_of(plan: Plan, population: Population, drawn: NDArray[np.int64], seed:
 
     digits = population.domain.digits(population.texts).astype(np.int64)
     counters = plan.protocol.simulate(digits[drawn], ReproducibleSource(seed))
-    return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, drawn.size, counters)
+    return Tally(plan.digest, plan.protocol.tally_layout, drawn.size, counters)
 
 
 def measure(population: Population, epsilon: int, users: int, runs: int) -> dict[str, Score]:
@@ -178,7 +178,7 @@ def found_in_random_texts(users: int, runs: int) -> int:
         digits = np.random.default_rng([settings.SEED, run]).integers(1, domain.end - 1, (users, domain.width))
         digits[:, -1] = domain.end
         counters = plan.protocol.simulate(digits, ReproducibleSource(run))
-        tally = Tally(plan.contract.fingerprint, plan.protocol.tally_layout, users, counters)
+        tally = Tally(plan.digest, plan.protocol.tally_layout, users, counters)
         found += len(plan.discover(tally, false_share=FALSE_SHARE)) > 0
     return found
 

@@ -93,7 +93,7 @@ def _javascript_reports(reports: int, rounds: int) -> Iterator[Result]:
         ("one report of a number for its mean", make_number(0, BINS, EPSILON), 1234.5, of_number),
         (f"one report of a record, {ATTRIBUTES} attributes with all pairs", _tables(), record, of_label),
     ):
-        pairs = [[json.loads(each.contract.canonical), asked] for each, asked in ((plan, value), (plain, plain_value))]
+        pairs = [[json.loads(each.canonical), asked] for each, asked in ((plan, value), (plain, plain_value))]
         command = [node, "benchmark/two_plans.js", str(reports), str(rounds)]
         done = subprocess.run(
             command, cwd=_JAVASCRIPT, input=json.dumps(pairs).encode(), check=True, stdout=subprocess.PIPE

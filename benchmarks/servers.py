@@ -67,7 +67,7 @@ def _tally(name: str, scale: float) -> Result:
 def batch_of(plan: Plan, messages: Any) -> bytes:
     """The bytes of a client's batch with these messages."""
     protocol = plan.protocol
-    return wire.encode_batch(protocol.report_layout, plan.contract.fingerprint, protocol.encode(messages))
+    return wire.encode_batch(protocol.report_layout, plan.digest, protocol.encode(messages))
 
 
 def decode_compact(scale: float) -> Iterator[Result]:

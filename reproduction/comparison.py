@@ -251,7 +251,7 @@ def _server_times(plan: sunzi.Plan, values: Any, seed: Sequence[int]) -> tuple[f
         started = time.process_time()
         counters = plan.protocol.count(messages)
         counted = time.process_time()
-        tally = sunzi.Tally(plan.contract.fingerprint, plan.protocol.tally_layout, values.size, counters)
+        tally = sunzi.Tally(plan.digest, plan.protocol.tally_layout, values.size, counters)
         plan.estimate(tally, **paper_decoder(plan)).frequencies  # noqa: B018 - computed on access
         counting.append(1e3 * (counted - started))
         decoding.append(1e3 * (time.process_time() - counted))

@@ -375,7 +375,7 @@ def _decode(way: str, plan: sunzi.Plan, messages: Any, users: int) -> tuple[floa
     """Seconds of counting and of decoding, and the iterations if there were any."""
     protocol, iterations = plan.protocol, []
     counted, counters = _timed(lambda: protocol.count(messages))
-    tally = sunzi.Tally(plan.contract.fingerprint, protocol.tally_layout, users, counters)
+    tally = sunzi.Tally(plan.digest, protocol.tally_layout, users, counters)
     if way == "mss by lsmr":
         solver = LeastSquares(plan, tally)
         decoded, (_, number) = _timed(solver.solve)

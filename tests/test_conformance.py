@@ -97,8 +97,8 @@ def test_plan(name, tmp_path):
     record = load(name)
     plan = plan_of(record, tmp_path)
     assert plan.fingerprint == record["fingerprint"]
-    assert plan.contract.to_json() == record["plan"]
-    assert parse_json(plan.contract.canonical) == record["plan"]
+    assert plan.to_json() == record["plan"]
+    assert parse_json(plan.canonical) == record["plan"]
     assert plan.client(max_epsilon=plan.epsilon, fingerprint=record["fingerprint"]).is_private
     expect("PrivacyError", lambda: plan.client(max_epsilon=plan.epsilon * Fraction(999, 1000)))
 

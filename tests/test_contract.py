@@ -113,7 +113,7 @@ MUTATED = {
 @pytest.mark.parametrize("name", MUTATED)
 def test_a_changed_plan_is_refused_or_is_another_plan_to_the_letter(name):
     """Nothing is ignored, guessed or repaired: an accepted plan says exactly what was written."""
-    record = MUTATED[name].contract.to_json()
+    record = MUTATED[name].to_json()
     places = list(leaves(record))
     changed = [replaced(record, path, new) for path in places for new in WRONG]
     changed += [removed(record, path) for path in places if path]
@@ -127,7 +127,7 @@ def test_a_changed_plan_is_refused_or_is_another_plan_to_the_letter(name):
         except PlanError:
             continue
         accepted += 1
-        assert plan.contract.canonical == canonical_json(json.loads(text))
+        assert plan.canonical == canonical_json(json.loads(text))
         assert plan.fingerprint != MUTATED[name].fingerprint or candidate == record
     assert accepted < len(changed) / 20
 
@@ -140,7 +140,7 @@ def value_at(value, path):
 
 @pytest.mark.parametrize("name", MUTATED)
 def test_thresholds_one_off_are_refused(name):
-    record = MUTATED[name].contract.to_json()
+    record = MUTATED[name].to_json()
     tried = 0
     for path in leaves(record):
         if path and str(path[-1]).endswith("threshold"):
@@ -159,13 +159,13 @@ def test_thresholds_one_off_are_refused(name):
     ["2/4", "2/1", "0.5", "1e0", "0", "-1", "+1", " 1", "1 ", "01", "33", "1/0", "1_0", "\u0662", 1, "", "1e999999999"],
 )
 def test_epsilon_has_one_spelling(epsilon):
-    record = MUTATED["grr"].contract.to_json() | {"epsilon": epsilon}
+    record = MUTATED["grr"].to_json() | {"epsilon": epsilon}
     with pytest.raises(PlanError):
         Plan.from_json(json.dumps(record))
 
 
 def test_a_plan_of_an_unknown_protocol_version_or_format_is_refused():
-    record = MUTATED["grr"].contract.to_json()
+    record = MUTATED["grr"].to_json()
     for change in ({"protocol": "magic"}, {"version": 2}, {"version": True}, {"version": "1"}, {"format": "sunzi"}):
         with pytest.raises(PlanError):
             Plan.from_json(json.dumps(record | change))

@@ -214,7 +214,7 @@ def test_words_are_the_library_s_on_unlikely_subsets(document):
 def test_texts_give_the_library_s_reports(document, alphabet):
     """Open domains: texts of all kinds, each report from the same words."""
     made = sunzi.make_plan("prefixes", sunzi.OpenDomain(alphabet, 5, note="as typed"), epsilon=2, cells=1000)
-    plan = document["load_plan"](made.contract.canonical)
+    plan = document["load_plan"](made.canonical)
     generator = np.random.default_rng(5)
     for text in ("", "abcab", "naïve", "longer than planned", "\ud83d\ude00", "a\ud800b", "zz", "\n"):
         digits = document["index_of"](plan.domain, text)

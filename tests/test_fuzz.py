@@ -56,13 +56,13 @@ class Oracle:
 
     def __init__(self, plan):
         protocol = plan.protocol
-        if plan.contract.protocol in ("rappor", "oue"):
+        if plan.protocol.name in ("rappor", "oue"):
             self.kinds = [(plan.domain.size, 1 << plan.domain.size, None)]
-        elif plan.contract.protocol == "mss-compact":
+        elif plan.protocol.name == "mss-compact":
             total = sum(response.design.message_count for response in protocol.responses)
             self.kinds = [((total - 1).bit_length(), total, None)]
         else:
-            responses = protocol.responses if plan.contract.protocol == "mss" else [protocol.response]
+            responses = protocol.responses if plan.protocol.name == "mss" else [protocol.response]
             self.kinds = [self.kind_of(response.design) for response in responses]
         self.shift = (len(self.kinds) - 1).bit_length()
 

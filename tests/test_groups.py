@@ -20,10 +20,10 @@ def test_groups_are_part_of_the_plan():
     assert PLAIN.with_groups(DECLARED) == PLAN != PLAIN
     assert PLAIN.with_groups(dict(reversed(DECLARED.items()))) == PLAN, "the order of attributes means nothing"
     assert PLAIN.with_groups({"country": ["FR", "DE"]}) != PLAIN.with_groups({"country": ["DE", "FR"]})
-    assert sunzi.Plan.from_json(PLAN.contract.canonical) == PLAN
+    assert sunzi.Plan.from_json(PLAN.canonical) == PLAN
     assert pickle.loads(pickle.dumps(PLAN)).groups == PLAN.groups
     assert PLAN.with_groups({}) == PLAIN
-    assert b"groups" not in PLAIN.contract.canonical
+    assert b"groups" not in PLAIN.canonical
     assert dict(PLAN.facts())["groups"] == "country: DE, FR; release: 124, 125.0 (public)"
 
 
@@ -71,14 +71,14 @@ def test_labels_of_a_file_keep_the_groups(tmp_path):
 def test_bad_groups_are_refused(groups, message):
     with pytest.raises(PlanError, match=message):
         declare_groups(groups)
-    contract = PLAIN.contract.to_json() | {"groups": groups}
+    contract = PLAIN.to_json() | {"groups": groups}
     with pytest.raises(PlanError):
         sunzi.contract.Contract.from_json(contract)
 
 
 def test_an_empty_object_is_not_canonical():
     with pytest.raises(PlanError, match="must not be empty"):
-        sunzi.contract.Contract.from_json(PLAIN.contract.to_json() | {"groups": {}})
+        sunzi.contract.Contract.from_json(PLAIN.to_json() | {"groups": {}})
 
 
 def test_an_upload_names_declared_groups_only():

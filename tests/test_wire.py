@@ -308,7 +308,7 @@ def bad_payloads(plan, selector, width, limit):
 
 def test_the_last_payload_below_the_limit_is_accepted(plan):
     layout = plan.protocol.report_layout
-    if b'"bitmap"' in plan.contract.canonical:
+    if b'"bitmap"' in plan.canonical:
         size = plan.protocol.design.block_size
         payloads = [((1 << size) - 1) << (plan.domain.size - size)]
     else:

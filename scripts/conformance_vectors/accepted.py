@@ -42,7 +42,7 @@ def accepted() -> Iterator[tuple[str, Record]]:
 def good_record(case: Case) -> Record:
     """The plan, single reports and batches."""
     stream = ReproducibleSource([SEED, zlib.crc32(case.name.encode())])
-    record: Record = {"plan": case.plan.contract.to_json(), "fingerprint": case.plan.fingerprint}
+    record: Record = {"plan": case.plan.to_json(), "fingerprint": case.plan.fingerprint}
     if case.domain.labels_sha256:
         record["label_file"] = "".join(f"{label}\n" for label in case.domain.labels or ())
     record["cases"] = list(single_records(case, stream))
@@ -138,7 +138,7 @@ def upload_bodies() -> Record:
             body = Upload(identity, report, chosen_token, groups).to_bytes()
             case = {"id": identity.hex(), "token": chosen_token and chosen_token.hex(), "groups": groups}
             cases.append({**{k: v for k, v in case.items() if v}, "report": report.hex(), "body": body.hex()})
-    return {"plan": plan.contract.to_json(), "cases": cases}
+    return {"plan": plan.to_json(), "cases": cases}
 
 
 def tallies() -> Iterator[tuple[str, Record]]:

@@ -211,7 +211,7 @@ def test_another_client_than_the_one_that_ships_is_attacked():
             from sunzi import wire
 
             encoded = self.plan.protocol.encode(indices)
-            return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
+            return wire.encode_batch(self.plan.protocol.report_layout, self.plan.digest, encoded)
 
     found = simulate_attack(plan, trials=500, seed=1, client=Frank(plan, seed=1))
     assert found.success.rate == 1

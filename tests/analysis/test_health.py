@@ -24,7 +24,7 @@ FALSE_ALARM = 1e-6
 def honest_tally(plan, users, seed, population="zipf:1"):
     values = Population.parse(population).draw(plan.domain.size, users, [seed, 1])
     counters = plan.protocol.simulate(values, ReproducibleSource([seed, 2]))
-    return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, users, counters)
+    return Tally(plan.digest, plan.protocol.tally_layout, users, counters)
 
 
 def make(name, size, epsilon):
@@ -150,7 +150,7 @@ def test_large_domains_take_about_ten_decodings():
 
 def tally_of(plan, counts, reports):
     layout = plan.protocol.tally_layout
-    return Tally(plan.contract.fingerprint, layout, reports, Counters(layout.length, None, np.asarray(counts)))
+    return Tally(plan.digest, layout, reports, Counters(layout.length, None, np.asarray(counts)))
 
 
 @pytest.mark.parametrize("name", ["ordered", "tables"])
@@ -167,7 +167,7 @@ def test_views_that_contradict_each_other(name):
     ]
     layout = protocol.tally_layout
     counters = protocol.count(protocol.join(parts))
-    found = check_health(plan, Tally(plan.contract.fingerprint, layout, 20_000, counters))
+    found = check_health(plan, Tally(plan.digest, layout, 20_000, counters))
     assert [finding.name for finding in found.alarms] == ["fit residual"]
 
 
@@ -182,7 +182,7 @@ def test_views_drawn_by_other_shares(name):
         for view, row in enumerate(rows)
     ]
     counters = protocol.count(protocol.join(parts))
-    found = check_health(plan, Tally(plan.contract.fingerprint, protocol.tally_layout, 6000, counters))
+    found = check_health(plan, Tally(plan.digest, protocol.tally_layout, 6000, counters))
     assert [finding.name for finding in found.alarms] == ["block balance"]
 
 
@@ -281,7 +281,7 @@ def test_points_that_no_value_uses():
     from sunzi.numerics.randomness import ReproducibleSource
 
     counters = plan.protocol.simulate(values, ReproducibleSource(1))
-    foreign = Tally(plan.contract.fingerprint, plan.protocol.tally_layout, 20_000, counters)
+    foreign = Tally(plan.digest, plan.protocol.tally_layout, 20_000, counters)
     found = check_health(plan, honest_tally(plan, 20_000, 1) + foreign)
     assert {finding.name for finding in found.alarms} >= {"sum of frequencies", "unused points"}
 

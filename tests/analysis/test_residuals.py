@@ -21,7 +21,7 @@ from sunzi.tally import Tally
 def honest_tally(plan, users, seed, population="zipf:1"):
     values = Population.parse(population).draw(plan.domain.size, users, [seed, 1])
     counters = plan.protocol.simulate(values, ReproducibleSource([seed, 2]))
-    return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, users, counters)
+    return Tally(plan.digest, plan.protocol.tally_layout, users, counters)
 
 
 def counted(plan, tally, histogram):

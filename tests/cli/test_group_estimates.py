@@ -191,7 +191,7 @@ def store(tmp_path_factory):
     with closing(open_store(path)) as opened:
         collector = Collector(opened)
         for number in (1, 2):
-            live = LiveEpoch(opened.open_epoch("default", plan.contract.canonical, 2), plan)
+            live = LiveEpoch(opened.open_epoch("default", plan.canonical, 2), plan)
             for country, count in (("DE", 300), ("FR", 30)):
                 batch = plan.client(seed=number).report_batch(["a"] * count)
                 groups = {"country": country, "release": "1"} if country == "DE" else {"country": country}

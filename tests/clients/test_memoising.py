@@ -26,7 +26,7 @@ def test_memoised_reports_are_the_same():
         known = plan.domain.labels
         values = [generator.choice(known) if known else vectors.random_value(generator, plan.domain) for _ in range(25)]
         values.append(None)
-        asked.append({"plan": plan.contract.to_json(), "key": key.hex(), "attribute": attribute, "values": values})
+        asked.append({"plan": plan.to_json(), "key": key.hex(), "attribute": attribute, "values": values})
         indices = [None if value is None else plan.domain.index(value) for value in values]
         expected.append([client.report_index(index).hex() for index in indices])
     assert javascript.run_node("memoise.mjs", asked) == expected, f"seed {seed}"

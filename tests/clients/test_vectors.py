@@ -40,7 +40,7 @@ def compare(generator, plans, seed):
     for plan in plans:
         cases = list(vectors.single_cases(generator, plan, singles))
         cases += [vectors.batch_case(generator, plan, BATCH) for _ in range(batches)]
-        asked.append({"plan": plan.contract.to_json(), "cases": [given for given, _ in cases]})
+        asked.append({"plan": plan.to_json(), "cases": [given for given, _ in cases]})
         expected.append([wanted for _, wanted in cases])
     made = javascript.run_node("report_vectors.mjs", asked)
     assert len(plans) * (singles + batches * BATCH) >= VECTORS

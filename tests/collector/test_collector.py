@@ -85,7 +85,7 @@ def test_changes_of_plans_in_words(old, new, changes):
 
 def test_changed_label_files_that_were_not_read():
     old, new = (make_plan("grr", Domain(["a", last], separate_labels=True), 1) for last in "bc")
-    assert plan_changes(Plan.from_json(old.contract.canonical), new) == "another label file"
+    assert plan_changes(Plan.from_json(old.canonical), new) == "another label file"
 
 
 def test_a_plan_without_a_name_belongs_to_the_only_collection(collector):
@@ -136,7 +136,7 @@ def test_plans_are_loaded_when_they_are_used_and_let_go(tmp_path, monkeypatch):
     monkeypatch.setattr(collector_module, "_KEPT_PLANS", 2)
     collector = Collector(store)
     assert [epoch.number for epoch in collector.epochs()] == [1, 2, 3, 4, 5, 6]
-    assert collector.plan_file(collector.find_epoch("web")) == plans[-1].contract.canonical
+    assert collector.plan_file(collector.find_epoch("web")) == plans[-1].canonical
     assert (collector.known("web", 1), parsed) == (None, [])
     assert [collector.find("web", number).plan for number in (1, 2, 1, 3, 1)] == [plans[at] for at in (0, 1, 0, 2, 0)]
     assert len(parsed) == 3
@@ -150,7 +150,7 @@ def test_plans_are_loaded_when_they_are_used_and_let_go(tmp_path, monkeypatch):
 def test_epochs_share_a_plan(collector):
     collector.open("web", PLAN)
     collector.close("web", 1)
-    collector.open("web", Plan.from_json(PLAN.contract.canonical))
+    collector.open("web", Plan.from_json(PLAN.canonical))
     fresh = Collector(collector.store)
     assert fresh.find("web", 1).plan is fresh.find("web", 2).plan
 

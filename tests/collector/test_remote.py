@@ -111,7 +111,7 @@ def response(body, *headers, status="200 OK"):
 
 
 def envelope(**changes):
-    terms = {"epoch": 1, "open": True, "fingerprint": PLAN.fingerprint, "plan": PLAN.contract.to_json()}
+    terms = {"epoch": 1, "open": True, "fingerprint": PLAN.fingerprint, "plan": PLAN.to_json()}
     return json.dumps({**terms, **changes}).encode()
 
 
@@ -130,10 +130,10 @@ WRONG = [
     envelope(epoch=float("nan")),
     envelope(plan=None),
     *(envelope(plan=plan) for plan in ([], "plan", 1, {}, {"format": "sunzi-plan", "version": 10**4000})),
-    envelope(plan={**PLAN.contract.to_json(), "epsilon": "9" * 1_000_000}),
-    envelope(plan={**PLAN.contract.to_json(), "domain": {"size": 2, "labels": ["a" * 1_000_000] * 2}}),
-    envelope(plan={**PLAN.contract.to_json(), "domain": {"size": 2, "labels": ["a" * 1_000_000, None]}}),
-    envelope(plan={**PLAN.contract.to_json(), "a" * 1_000_000: 1}),
+    envelope(plan={**PLAN.to_json(), "epsilon": "9" * 1_000_000}),
+    envelope(plan={**PLAN.to_json(), "domain": {"size": 2, "labels": ["a" * 1_000_000] * 2}}),
+    envelope(plan={**PLAN.to_json(), "domain": {"size": 2, "labels": ["a" * 1_000_000, None]}}),
+    envelope(plan={**PLAN.to_json(), "a" * 1_000_000: 1}),
     envelope(fingerprint=None),
 ]
 

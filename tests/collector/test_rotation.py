@@ -26,7 +26,7 @@ PLAN = sunzi.make_plan("grr", 4, 1)
 
 
 def opened_at_start(store, name="web"):
-    epoch = store.open_epoch(name, PLAN.contract.canonical, 4)
+    epoch = store.open_epoch(name, PLAN.canonical, 4)
     store._execute("UPDATE epochs SET opened_at = ? WHERE key = ?", (START, epoch.key))
     return epoch
 
@@ -47,7 +47,7 @@ def test_a_day_passes(rotation, store):
     assert rotation.advance(MIDNIGHT) == [Step("open_epoch", "web", 2)]
     assert states(store) == [(1, True), (2, True)]  # the old one still counts stragglers
     assert store.epochs()[1].opened_at == MIDNIGHT
-    assert store.plan(store.epochs()[1].key) == PLAN.contract.canonical
+    assert store.plan(store.epochs()[1].key) == PLAN.canonical
     assert rotation.next_time(MIDNIGHT) == MIDNIGHT + HOUR
     assert rotation.advance(MIDNIGHT + HOUR - 1) == []
     assert rotation.advance(MIDNIGHT + HOUR) == [Step("close_epoch", "web", 1)]
@@ -124,7 +124,7 @@ def test_a_collection_that_ends_during_the_grace_period_opens_no_epoch(rotation,
 
 
 def test_a_plan_that_cannot_be_read_blocks_no_collection(rotation, store):
-    newer = PLAN.contract.canonical.replace(b'"version":1', b'"version":99')
+    newer = PLAN.canonical.replace(b'"version":1', b'"version":99')
     epoch = store.open_epoch("first", newer, 4)
     store._execute("UPDATE epochs SET opened_at = ? WHERE key = ?", (START, epoch.key))
     steps = [step for now in (MIDNIGHT, MIDNIGHT + HOUR) for step in rotation.advance(now)]

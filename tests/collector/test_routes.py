@@ -49,8 +49,8 @@ def test_the_plan_is_public_and_whole(guarded):
     assert envelope["epoch"] == 1
     assert envelope["open"] is True
     assert sunzi.Plan.from_json(json.dumps(envelope["plan"])) == PLAN
-    assert guarded.get(f"{BASE}/plan").body == PLAN.contract.canonical
-    assert guarded.get("/v1/collections/default/epochs/current/plan").body == PLAN.contract.canonical
+    assert guarded.get(f"{BASE}/plan").body == PLAN.canonical
+    assert guarded.get("/v1/collections/default/epochs/current/plan").body == PLAN.canonical
 
 
 def test_plans_can_be_cached(guarded):
@@ -70,7 +70,7 @@ def test_plans_can_be_cached(guarded):
         assert gzip.decompress(short.body) == whole.body
         known = guarded.get(path, **{"If-None-Match": whole.headers["ETag"]})
         assert (known.status, known.body, known.headers["ETag"]) == (304, b"", whole.headers["ETag"])
-    assert guarded.get(named).body == PLAN.contract.canonical
+    assert guarded.get(named).body == PLAN.canonical
     assert guarded.get(f"{BASE}/plan/{'0' * 64}").status == 404
 
 
@@ -196,7 +196,7 @@ def test_live_ready_and_metrics(service):
 
 
 def test_a_bad_plan_opens_nothing(service):
-    good = PLAN.contract.to_json()
+    good = PLAN.to_json()
     for wrong in ({}, {**good, "epsilon": "1"}, {**good, "version": 2}, {**good, "extra": 1}):
         assert service.post_json("/v1/collections/new/epochs", wrong).status == 400
     assert service.post_json("/v1/collections/new/epochs", []).status == 400

@@ -218,7 +218,7 @@ def shards(fresh_address, opened):
     """Three collectors of one collection, each with an open epoch; 90 reports, each sent to the shard of its id."""
     stores = [opened(fresh_address(), Shard(index, 3)) for index in range(3)]
     for store in stores:
-        epoch = store.open_epoch("web", PLAN.contract.canonical, COUNTERS)
+        epoch = store.open_epoch("web", PLAN.canonical, COUNTERS)
         mine = [a_deposit(epoch, number, {number % COUNTERS: 1}) for number in range(90)]
         store.commit([deposit for deposit in mine if store.shard.takes(deposit.identity)])
     return stores
@@ -234,7 +234,7 @@ def test_shards_add_up(shards):
     tally = merge_shards(shards[::-1], "web", 1)
     assert tally.reports == 90
     np.testing.assert_array_equal(tally.counts, np.bincount(np.arange(90) % COUNTERS, minlength=COUNTERS))
-    assert tally.fingerprint == PLAN.contract.fingerprint
+    assert tally.fingerprint == PLAN.digest
     assert all(0 < stored_tally(store, find_epoch(store, "web"), PLAN).reports < 90 for store in shards)
 
 
@@ -253,7 +253,7 @@ def test_open_epochs_are_not_merged(shards):
 
 def test_shards_need_one_plan(shards, fresh_address, opened):
     other = opened(fresh_address(), Shard(2, 3))
-    other.open_epoch("web", make_plan("grr", 21, 1).contract.canonical, COUNTERS)
+    other.open_epoch("web", make_plan("grr", 21, 1).canonical, COUNTERS)
     close_all([*shards, other])
     with pytest.raises(StoreError, match="different plans"):
         merge_shards([*shards[:2], other], "web", 1)
@@ -270,7 +270,7 @@ def test_epochs_are_found_by_name(store):
 
 
 def test_a_stored_tally_is_checked(store):
-    epoch = store.open_epoch("web", PLAN.contract.canonical, COUNTERS)
+    epoch = store.open_epoch("web", PLAN.canonical, COUNTERS)
     store.commit([Deposit(epoch.key, an_id(1), 5, np.array([0]), np.array([4]))])
     with pytest.raises(StoreError, match=r"is damaged: epoch 1 of web: .* not of 5"):
         stored_tally(store, find_epoch(store, "web"), Plan.from_json(store.plan(epoch.key)))

@@ -122,7 +122,7 @@ def test_a_closed_epoch_refuses_for_good(service):
     assert service.tally() == before
     assert service.collector.store.identity_count(1) == 0
     assert service.post("/v1/collections/default/epochs/1/close").status == 200
-    reopened = service.post_json("/v1/collections/default/epochs", PLAN.contract.to_json()).json()
+    reopened = service.post_json("/v1/collections/default/epochs", PLAN.to_json()).json()
     assert (reopened["epoch"], reopened["open"], reopened["reports"]) == (2, True, 0)
     assert service.send_batch(batch(), identity).status == 410
     assert service.send_batch(batch(), identity, epoch=2).json()["outcome"] == "counted"
@@ -130,12 +130,12 @@ def test_a_closed_epoch_refuses_for_good(service):
 
 def test_a_new_plan_is_a_new_epoch_and_the_old_one_stays(service):
     newer = sunzi.make_plan("grr", ["a", "b", "c"], 1)
-    refused = service.post_json("/v1/collections/default/epochs", newer.contract.to_json())
+    refused = service.post_json("/v1/collections/default/epochs", newer.to_json())
     assert (refused.status, refused.json()["error"]) == (409, "AnotherPlanError")
-    kept = service.post_json("/v1/collections/default/epochs?old_plan=keep", newer.contract.to_json())
+    kept = service.post_json("/v1/collections/default/epochs?old_plan=keep", newer.to_json())
     assert kept.json()["epoch"] == 2
     assert service.get("/v1/collections/default/plan").json()["epoch"] == 2
-    assert service.post_json("/v1/collections/default/epochs", newer.contract.to_json()).json()["epoch"] == 2
+    assert service.post_json("/v1/collections/default/epochs", newer.to_json()).json()["epoch"] == 2
     assert service.send_batch(batch()).status == 200
     refused = service.send_batch(batch(), epoch=2)
     assert refused.status == 400

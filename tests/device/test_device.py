@@ -292,7 +292,7 @@ def test_a_forgotten_label_file_is_an_error_and_costs_nothing(path, tmp_path):
     domain = sunzi.Domain(["alpha", "beta", "gamma"], separate_labels=True)
     domain.save_labels(tmp_path / "labels.txt")
     complete = sunzi.make_plan("grr", domain, 1)
-    without = sunzi.Plan.from_json(complete.contract.canonical)
+    without = sunzi.Plan.from_json(complete.canonical)
     device = Device(path, 3, max_epsilon=1)
     with pytest.raises(ParameterError, match="labels=PATH") as caught:
         device.queue(without, "letter", "alpha", THERE)

@@ -102,7 +102,7 @@ def test_a_device_keeps_its_question_for_all_values(kind, request):
     for seed in range(12):
         key = bytes([seed]) * KEY_BYTES
         client = MemoisingClient(plan, key, "x", max_epsilon=32)
-        source = b"sunzi memoised question, version 1\0" + plan.contract.fingerprint + struct.pack("<I", 1) + b"x"
+        source = b"sunzi memoised question, version 1\0" + plan.digest + struct.pack("<I", 1) + b"x"
         asked = hmac.digest(key, source, "sha256")
         reports = {}
         for index in range(0, plan.domain.size, step):

@@ -28,8 +28,8 @@ LABELS = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=2
 def test_labels_may_be_any_text(labels, data):
     other = data.draw(st.none() | st.sampled_from(labels))
     plan = make_plan("grr", labels, 1, other=other)
-    record = plan.contract.to_json()
-    for text in (plan.contract.canonical, json.dumps(record), json.dumps(record, indent=2, ensure_ascii=False)):
+    record = plan.to_json()
+    for text in (plan.canonical, json.dumps(record), json.dumps(record, indent=2, ensure_ascii=False)):
         loaded = Plan.from_json(text)
         assert loaded == plan
         assert loaded.domain.labels == tuple(labels)
@@ -148,7 +148,7 @@ def test_the_canonical_label_file_is_read_as_it_is(tmp_path):
 
 def test_a_label_file_for_a_plan_that_lies_about_its_size_is_refused(label_file, tmp_path):
     path = tmp_path / "plan.json"
-    record = make_plan("grr", Domain.from_file(label_file), 1).contract.to_json()
+    record = make_plan("grr", Domain.from_file(label_file), 1).to_json()
     record["domain"]["size"] = 3
     path.write_text(json.dumps(record))
     with pytest.raises(DomainError, match="4 labels"):
@@ -315,7 +315,7 @@ def test_a_domain_is_frozen():
 def test_missing_labels_are_never_made_up(label_file):
     """Tables show indices and say so; code that needs a label is refused, as in reporting."""
     plan = make_plan("grr", Domain.from_file(label_file), 1)
-    bare = Plan.from_json(plan.contract.canonical)
+    bare = Plan.from_json(plan.canonical)
     estimate = bare.estimate(plan.simulate(["beta"] * 500, seed=1))
     assert estimate.top(1)[0].label == "index 1"
     assert estimate.postprocess("simplex").top(1)[0].label == "index 1"

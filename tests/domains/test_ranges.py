@@ -70,7 +70,7 @@ def test_dates_are_days():
     domain = OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 8)
     assert domain.indices([date(2026, 1, 1), "2026-01-03", datetime(2026, 1, 8, 23, tzinfo=UTC)]).tolist() == [0, 2, 7]
     assert domain.shown(1) == "2026-01-02 to 2026-01-03"
-    assert read_domain(domain.to_json()) == domain
+    assert read_domain(domain.to_json(), sunzi.Plan.domain_kind) == domain
     with pytest.raises(DomainError, match="is not a date"):
         domain.index("yesterday")
 
@@ -113,7 +113,7 @@ def test_numbers_in_plans_have_one_text():
     """Doubles keep 15 digits, so that text, number and text again are the same, in all clients."""
     for ends in ((0.1, 0.3), (1e-15, 5e14), (-0.000000123456789, 123456789012345), (-12345678.9012345, 0)):
         domain = OrderedDomain(*ends, 2)
-        assert read_domain(domain.to_json()).to_json() == domain.to_json()
+        assert read_domain(domain.to_json(), sunzi.Plan.domain_kind).to_json() == domain.to_json()
     for number in (1 / 3, 1e15, 1e-16, 12345678.12345678):
         with pytest.raises(DomainError, match="15 significant digits and 15 decimals"):
             OrderedDomain(-1, number, 2)
@@ -199,4 +199,4 @@ def test_wrong_ranges_are_refused(arguments, message):
 )
 def test_ranges_of_plans_have_one_form(bounds):
     with pytest.raises(PlanError):
-        read_domain({"size": 4, "range": bounds})
+        read_domain({"size": 4, "range": bounds}, sunzi.Plan.domain_kind)

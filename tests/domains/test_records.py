@@ -104,7 +104,7 @@ def test_both_kinds_come_back_from_json(records, times):
         OrderedDomain(-0.5, 2.25, 4, clamp=True),
         RecordDomain({"ms": times, "no": ["a", "b"]}),
     ):
-        found = read_domain(domain.to_json())
+        found = read_domain(domain.to_json(), sunzi.Plan.domain_kind)
         assert found == domain
         assert type(found) is type(domain)
         assert type(domain).from_json(domain.to_json()) == domain
@@ -129,7 +129,7 @@ def test_too_many_combinations_are_refused():
 )
 def test_wrong_records_in_plans_are_refused(record):
     with pytest.raises(PlanError):
-        read_domain(record)
+        read_domain(record, sunzi.Plan.domain_kind)
 
 
 def test_names_of_tables_are_checked(records):

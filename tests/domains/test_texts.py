@@ -141,7 +141,7 @@ def test_domains_come_back_from_plan_files(domain):
 )
 def test_wrong_records_are_refused(record, message):
     with pytest.raises(PlanError, match=message):
-        read_domain(record)
+        read_domain(record, sunzi.Plan.domain_kind)
 
 
 def test_lists_are_read_from_files(tmp_path):

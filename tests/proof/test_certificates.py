@@ -163,7 +163,7 @@ def test_the_thresholds_of_plans_are_certified_as_they_are_written():
         epsilon = random_epsilon(generator)
         size = int(np.exp(generator.uniform(np.log(2), np.log(500))))
         plan = make_plan(name, size, epsilon)
-        parameters = json.loads(plan.contract.canonical)["parameters"]
+        parameters = json.loads(plan.canonical)["parameters"]
         low, _ = exponential_bounds(epsilon)
         if name in ("rappor", "oue"):
             true, false = (int(parameters[key]) for key in ("true_threshold", "false_threshold"))

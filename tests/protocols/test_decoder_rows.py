@@ -102,7 +102,7 @@ def lies(plan: sunzi.Plan, item: int, shares: tuple[float, ...], users: int) -> 
         else:
             messages = np.concatenate([part + start for part, start in zip(parts, protocol._offsets[:-1], strict=True)])
     encoded = protocol.encode(messages)
-    return wire.encode_batch(protocol.report_layout, plan.contract.fingerprint, encoded)
+    return wire.encode_batch(protocol.report_layout, plan.digest, encoded)
 
 
 def supporting(response: BlockResponse, item: int, count: int) -> np.ndarray:

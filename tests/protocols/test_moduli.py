@@ -103,4 +103,4 @@ def test_moduli_with_twice_the_error_of_the_default_ones_are_warned_of(size, mod
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a plan is read without a word
-        Plan.from_json(poor.contract.canonical)
+        Plan.from_json(poor.canonical)

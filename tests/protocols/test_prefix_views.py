@@ -71,7 +71,7 @@ def test_views_have_different_moduli_and_see_what_they_should(plan):
 
 
 def changed(plan, change):
-    value = json.loads(plan.contract.canonical)
+    value = json.loads(plan.canonical)
     change(value)
     return json.dumps(value)
 

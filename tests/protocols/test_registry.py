@@ -138,7 +138,7 @@ def test_it_is_loaded_when_its_name_is_first_needed(offered):
     plan = make_plan("mine", 5, 1)
     assert type(plan.protocol).__module__ == "mine_of_another_package"
     assert catalogue()[-1] == "mine"
-    assert sunzi.Plan.from_json(json.dumps(plan.contract.to_json())) == plan
+    assert sunzi.Plan.from_json(json.dumps(plan.to_json())) == plan
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_what_another_package_offers_is_checked(offered, value, module, complain
 
 def test_a_plan_of_an_unknown_protocol_says_so(tmp_path):
     plan = make_plan("grr", 5, 1)
-    changed = plan.contract.to_json() | {"protocol": "theirs"}
+    changed = plan.to_json() | {"protocol": "theirs"}
     (tmp_path / "plan.json").write_text(json.dumps(changed))
     with pytest.raises(UnknownProtocolError, match=r"plan\.json: protocol must be one of .*; got 'theirs'; if another"):
         sunzi.load_plan(tmp_path / "plan.json")

@@ -66,7 +66,7 @@ def test_simulated_and_real_reports_have_one_distribution(plan):
 
 
 def changed(plan, change):
-    value = json.loads(plan.contract.canonical)
+    value = json.loads(plan.canonical)
     change(value)
     return json.dumps(value)
 

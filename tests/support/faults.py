@@ -299,7 +299,7 @@ class RepeatsItself(Client):
         messages = protocol.randomize(distinct, self._source)[places]
         from sunzi import wire
 
-        return wire.encode_batch(protocol.report_layout, self.plan.contract.fingerprint, protocol.encode(messages))
+        return wire.encode_batch(protocol.report_layout, self.plan.digest, protocol.encode(messages))
 
 
 def of(name, size, epsilon, **options):

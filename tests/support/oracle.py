@@ -178,7 +178,7 @@ def expected_tally(plan, frequencies, reports=10**12):
     if not protocol.responses:
         rates = protocol.probabilities
         counts = np.rint(reports * (rates.false + rates.gap * frequencies)).astype(np.int64)
-        return Tally(plan.contract.fingerprint, protocol.tally_layout, reports, Counters(counts.size, None, counts))
+        return Tally(plan.digest, protocol.tally_layout, reports, Counters(counts.size, None, counts))
     parts = []
     for response in blocks_of(protocol):
         design, rates = response.design, response.probabilities
@@ -189,7 +189,7 @@ def expected_tally(plan, frequencies, reports=10**12):
             parts.append(_whole(reports * (rates.false + rates.gap * residues), reports * design.block_size))
     counts = np.concatenate(parts)
     total = reports * len(parts)
-    return Tally(plan.contract.fingerprint, protocol.tally_layout, total, Counters(counts.size, None, counts))
+    return Tally(plan.digest, protocol.tally_layout, total, Counters(counts.size, None, counts))
 
 
 def _whole(expected, total):

@@ -7,15 +7,16 @@ estimate with the truth either always passes or never.
 import contextlib
 from collections.abc import Iterator
 
-from sunzi.numerics import randomness
+from sunzi.client.randomness import SystemSource
+from sunzi.numerics.randomness import ReproducibleSource
 
 
 @contextlib.contextmanager
 def fixed_words() -> Iterator[None]:
-    """Until the end of the block, sources that are new take their words from a stream that always begins anew."""
-    genuine = randomness._system_words
-    randomness._system_words = randomness.ReproducibleSource(seed=1).words
+    """Until the end of the block, sources take their words from a stream that always begins anew."""
+    genuine, stream = SystemSource.read, ReproducibleSource(seed=1)
+    SystemSource.read = lambda self, count: stream.read(count)
     try:
         yield
     finally:
-        randomness._system_words = genuine
+        SystemSource.read = genuine

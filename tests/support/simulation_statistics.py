@@ -95,7 +95,7 @@ class Sampler:
         """One tally per row of ``holders``, the numbers of users who hold each value."""
         users = holders.sum(axis=1)
         counts = self._unary(holders, users, generator) if self.unary else self._blocks(holders, generator)
-        fingerprint, layout = self.plan.contract.fingerprint, self.protocol.tally_layout
+        fingerprint, layout = self.plan.digest, self.protocol.tally_layout
         for row, number in zip(counts, users.tolist(), strict=True):
             yield Tally(fingerprint, layout, number, Counters(row.size, None, row))
 

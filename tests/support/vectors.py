@@ -94,7 +94,7 @@ def words_needed(plan):
 
 def edges(plan):
     """Words at which the result changes: thresholds, steps of uniform integers, and limits of rejection."""
-    parameters = plan.contract.to_json()["parameters"]
+    parameters = plan.to_json()["parameters"]
     views = parameters.get("views", [])
     responses = (
         [view["response"] for view in views] or parameters.get("responses") or [parameters.get("response", parameters)]

@@ -35,7 +35,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[
     def load(name: str) -> object:
         if name == "__all__":
             return sorted(each for each, module in homes().items() if module not in (package, "."))
-        home = None if name.startswith("__") else homes().get(name)
+        home = homes().get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if home in (package, "."):

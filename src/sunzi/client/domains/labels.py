@@ -131,7 +131,7 @@ class Domain:
 
     def refusal(self, value: object) -> DomainError:
         """The error that says why a value has no index."""
-        if is_missing(value) and value not in (self.labels or ()):
+        if is_missing(value):
             can_get_other = self.has_labels and self.other is None
             hint = "fill it in, leave its row out, or give the domain an 'other'"
             hint = hint if can_get_other else "fill it in or leave its row out"
