@@ -114,6 +114,7 @@ class Device:
         if do_not_track():
             return False
         self._ledger.enable(self._new_key)
+        self._new_key = new_key()  # another process may turn the device off: no key is used again
         return True
 
     def disable(self) -> None:
@@ -122,7 +123,6 @@ class Device:
         It keeps what was spent, and in which epochs it reported. Turned on again, it reports from the next epoch on,
         with a new key.
         """
-        self._new_key = new_key()
         self._ledger.disable()
 
     def client(self, plan: Plan, attribute: str) -> MemoisingClient:
