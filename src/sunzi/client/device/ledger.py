@@ -41,7 +41,7 @@ CREATE TABLE latest (
     PRIMARY KEY (attribute, fingerprint)
 ) WITHOUT ROWID;
 CREATE TABLE outbox (
-    place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, attribute TEXT, destination TEXT NOT NULL, body BLOB NOT NULL,
+    place INTEGER PRIMARY KEY, id BLOB NOT NULL, attribute TEXT, destination TEXT NOT NULL, body BLOB NOT NULL,
     fingerprint TEXT NOT NULL, token TEXT, groups TEXT
 );
 PRAGMA application_id = {APPLICATION_ID};
