@@ -3,22 +3,35 @@
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+
+class Asked(NamedTuple):
+    """A request."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
 
 
 @contextmanager
-def answering(status, body, **headers):
-    """Answer every request like this; yields the address and the list of requests: (method, path, body)."""
+def answering(status, content, headers=None):
+    """Answer every request like this; yields the address and the list of requests."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def answer(self):
-            asked.append((self.command, self.path, self.rfile.read(int(self.headers.get("Content-Length", 0)))))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked.append(Asked(self.command, self.path, dict(self.headers), body))
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            for name, value in headers.items():
+            self.send_header("Content-Length", str(len(content)))
+            for name, value in (headers or {}).items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(content)
 
         do_GET = do_POST = answer
 

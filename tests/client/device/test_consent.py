@@ -212,7 +212,7 @@ def test_a_device_turned_on_again_reports_from_the_next_epoch_on(path, collector
     fresh = device.queue(PLAN, "browser", 7, epoch_at(address, 3))
     assert (fresh.outcome, fresh.cost) == ("queued", 1), "its noise is new, so the same value costs again"
     assert device.flush() == 1
-    assert [path.partition("?")[0].rpartition("epochs/")[2] for _, path, _ in asked] == ["1/reports", "3/reports"]
+    assert [each.path.partition("?")[0].rpartition("epochs/")[2] for each in asked] == ["1/reports", "3/reports"]
 
 
 def test_debits_survive_so_that_consent_is_no_way_around_the_budget(path):

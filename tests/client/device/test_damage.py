@@ -23,8 +23,8 @@ URL = "https://collector.example/v1/collections/default/epochs"
 
 
 NEXT = {("queued", 1), ("kept", 0), ("silent", 0), ("repeated", 0), ("off", 0)}
-"""What a damaged ledger may still answer: that the budget has ended, or that the user has not agreed; never that the new
-value was paid before.
+"""What a damaged ledger may answer: at worst that the budget has ended or that the user has not agreed, never that the
+new value was paid before.
 """
 
 
