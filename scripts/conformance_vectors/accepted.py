@@ -17,12 +17,10 @@ from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, NUMBER, ORDERED, OU
 from conformance_vectors.record_cases import record_cases
 from conformance_vectors.text_cases import text_cases
 from conformance_vectors.words import Awkward, Script, crafted_prefixes
-from sunzi.client.device.uploads import Upload
-from sunzi.contract import Contract
 from sunzi.client.device.memoising import MemoisingClient
+from sunzi.client.device.uploads import Upload
 from sunzi.domains.labels import Domain
-from sunzi.numerics.randomness import ReproducibleSource
-from sunzi.client.randomness import WordSource
+from sunzi.numerics.randomness import ArraySource, ReproducibleSource
 from sunzi.plan import Plan
 
 SEED = 20_250_101
@@ -55,7 +53,7 @@ def untidy_label_file(domain: Domain) -> str:
     return "\ufeff" + " \t\r\n".join(domain.labels or ())
 
 
-def single_records(case: Case, stream: WordSource) -> Iterator[Record]:
+def single_records(case: Case, stream: ArraySource) -> Iterator[Record]:
     """Crafted reports, then random ones; each script holds one word more than the report uses."""
     for prefix in crafted_prefixes(case.plan, case.domain.index(case.value(0))):
         yield single_record(case, case.value(0), Script(prefix, stream), stream)
@@ -63,14 +61,14 @@ def single_records(case: Case, stream: WordSource) -> Iterator[Record]:
         yield single_record(case, case.value(number), Script([], stream), stream)
 
 
-def single_record(case: Case, value: Any, source: Script, stream: WordSource) -> Record:
+def single_record(case: Case, value: Any, source: Script, stream: ArraySource) -> Record:
     """One report of ``value``."""
     report = case.plan.client(source=source).report(value)
     words = [*source.taken, int(stream.words(1)[0])]
     return {"value": value, "words": texts(words), "report": report.hex(), "words_used": len(source.taken)}
 
 
-def batch_records(case: Case, stream: WordSource) -> Iterator[Record]:
+def batch_records(case: Case, stream: ArraySource) -> Iterator[Record]:
     """An empty batch, a batch of one, and batches with rejections in several rounds."""
     yield batch_record(case, 0, Script([], stream))
     if case.batch_rows:
@@ -99,7 +97,7 @@ def tally_bytes(header: Record | bytes, counts: Sequence[int], magic: bytes = b"
 
 def device_ids() -> Record:
     """The ids of a device's reports, by attribute and epoch."""
-    key, plan = bytes(range(32)), Plan.from_contract(Contract.from_json(GRR))
+    key, plan = bytes(range(32)), Plan.from_terms(GRR)
     address = "https://collector.example/v1/collections"
     pairs = [
         ("browser", f"{address}/browsers/epochs/1"),
@@ -157,7 +155,7 @@ def tallies() -> Iterator[tuple[str, Record]]:
         ("tables", TABLES, 10),
         ("prefixes", PREFIXES, None),
     ):
-        plan = Plan.from_contract(Contract.from_json(plan_record))
+        plan = Plan.from_terms(plan_record)
         indices = plan.domain.indices(words) if spread is None else few * spread
         batch = plan.client(source=Script([], stream)).report_indices(indices)
         tally = plan.tally(batch)

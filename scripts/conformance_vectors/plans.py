@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from sunzi.contract import Contract
 from sunzi.client.strict_json import canonical_json
+from sunzi.client.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
-from sunzi.designs.subsets import Subsets
+from sunzi.designs.subsets import ARITHMETIC, Subsets
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
 from sunzi.domains.texts import OpenDomain
-from sunzi.client.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
 
 Record = dict[str, Any]
 View = tuple[int | list[int] | Record, int]
@@ -54,10 +53,20 @@ def prefix(digits: int, base: int, modulus: int, role: str = "search") -> Record
 
 def plan_json(protocol: str, domain: Domain, epsilon: str, *designs: Design, views: Sequence[View] = ()) -> Record:
     """A valid plan as a fresh JSON value that callers may change."""
-    budget = Fraction(epsilon)
-    contract = Contract(protocol, budget, domain, parameters_of(protocol, budget, designs, views, domain.sizes))
-    loaded: Record = json.loads(canonical_json(contract.to_json()))
+    parameters = parameters_of(protocol, Fraction(epsilon), designs, views, domain.sizes)
+    loaded: Record = json.loads(canonical_json(terms(protocol, domain, epsilon, parameters)))
     return loaded
+
+
+def terms(protocol: str, domain: Domain, epsilon: str, parameters: Record) -> Record:
+    """A plan."""
+    start = {"format": "sunzi-plan", "version": 1, "protocol": protocol, "epsilon": epsilon}
+    return {**start, "domain": domain.to_json(), "parameters": parameters}
+
+
+def coded(points: int, block_size: int) -> Subsets:
+    """Subsets with the arithmetic code, also where a planner would choose the bitmap."""
+    return Subsets(points, block_size, ARITHMETIC)
 
 
 def spoilt(plan: Record, path: str, value: Any) -> Record:
@@ -87,13 +96,13 @@ def response_with(response: Record, epsilon: str, block_size: int, points: int, 
 
 GRR = plan_json("grr", Domain(5), "1", Singletons(5))
 LABELS = plan_json("grr", Domain(["a", "b", "c"], other="c"), "1", Singletons(3))
-SS = plan_json("ss", Domain(10), "1", Subsets(10, 3))
+SS = plan_json("ss", Domain(10), "1", coded(10, 3))
 COMPACT = plan_json("ss-compact", Domain(13), "1", Cyclotomic(13, 4))
 PGR = plan_json("pgr", Domain(21), "1", Projective(4, 3, (1, 1, 1)))
 PGR_PRIME = plan_json("pgr", Domain(13), "1", Projective(3, 3))
 OUE = plan_json("oue", Domain(4), "1")
 RAPPOR = plan_json("rappor", Domain(4), "1")
-MSS = plan_json("mss", Domain(10), "1", Singletons(3), Subsets(5, 1), Subsets(7, 2))
+MSS = plan_json("mss", Domain(10), "1", Singletons(3), coded(5, 1), coded(7, 2))
 MSS_COMPACT = plan_json("mss-compact", Domain(8), "1", Cyclotomic(5, 2), Cyclotomic(7, 3))
 ORDERED = plan_json(
     "ordered",
