@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from conformance_vectors.cases import Case, good_cases
+from conformance_vectors.memoised import memoised
 from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, NUMBER, ORDERED, OUE, PREFIXES, SS, TABLES, Record
 from conformance_vectors.record_cases import record_cases
 from conformance_vectors.text_cases import text_cases
@@ -33,8 +34,11 @@ def accepted() -> Iterator[tuple[str, Record]]:
         if case.domain.labels_sha256:
             yield f"{case.name}_untidy", good_record(case) | {"label_file": untidy_label_file(case.domain)}
     yield from tallies()
+    yield from memoised()
     yield "device_ids", device_ids()
-    yield "upload_bodies", upload_bodies()
+    yield "upload_bodies", upload_bodies(Plan.from_terms(GRR), [{}])
+    groups = {"release": "125.0-beta+2", "constructor": "Z", "country": "FR"}
+    yield "upload_bodies_groups", upload_bodies(declaring_plan(), [{"country": "DE"}, groups])
 
 
 def good_record(case: Case) -> Record:
@@ -114,6 +118,11 @@ def device_ids() -> Record:
         ("browser", "https://collector.example:8443/behind/v1/collections/browsers/epochs/1"),
         ("browser", "http://[2001:DB8:0::1]:8765/v1/collections/browsers/epochs/1"),
         ("browser", "http://[2001:db8::1]:8765/v1/collections/browsers/epochs/1"),
+        ("browser", "https://collector.example./v1/collections/browsers/epochs/1"),
+        ("browser", "https://Collector.EXAMPLE.:443/v1/collections/browsers/epochs/1"),
+        ("年齢", f"http://127.0.0.1.:8765/v1/collections/age/epochs/{1 << 31}"),
+        ("browser", "https://MÜNCHEN.example/v1/collections/browsers/epochs/1"),
+        ("browser", "https://xn--mnchen-3ya.example./v1/collections/browsers/epochs/1"),
     ]
     cases = [
         {
@@ -126,13 +135,17 @@ def device_ids() -> Record:
     return {"plan": GRR, "key": key.hex(), "cases": cases}
 
 
-def upload_bodies() -> Record:
-    """The bodies of uploads, with and without a token and groups."""
-    plan = next(case.plan for case in good_cases() if case.name == "grr_groups")
+def declaring_plan() -> Plan:
+    """A plan that declares groups."""
+    return next(case.plan for case in good_cases() if case.name == "grr_groups")
+
+
+def upload_bodies(plan: Plan, chosen_groups: Iterable[dict[str, str]]) -> Record:
+    """The bodies of uploads, with and without a token."""
     identity, token, report = bytes(range(16)), bytes(range(32)), b"\x01"
     cases = []
     for chosen_token in (None, token):
-        for groups in ({}, {"country": "DE"}, {"release": "125.0-beta+2", "constructor": "Z", "country": "FR"}):
+        for groups in chosen_groups:
             body = Upload(identity, report, chosen_token, groups).to_bytes()
             case = {"id": identity.hex(), "token": chosen_token and chosen_token.hex(), "groups": groups}
             cases.append({**{k: v for k, v in case.items() if v}, "report": report.hex(), "body": body.hex()})
