@@ -15,9 +15,6 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # The first runs in tests/tables, which makes sure of Java; the second shows parts of the source.
 ELSEWHERE = {"cluster.md", "format.md"}
-    "cluster.md",
-    "format.md",
-}  # the first runs in tests/tables, which makes sure of Java; the second lists source
 
 
 def blocks(page: Path) -> list[str]:

@@ -53,6 +53,8 @@ _LONGEST_REPORT = 1 << 17
 _LARGEST_SOLVED = 1 << 21
 SIZED = ("ss", "ss-compact", "pgr")
 """The protocols that use larger blocks to meet a limit on attackability."""
+MINIMAL = ("grr", "ss-compact")
+"""The protocols of the minimal profile, which small clients have (conformance/README.md)."""
 
 
 @dataclass(frozen=True)
