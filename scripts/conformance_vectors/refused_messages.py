@@ -109,6 +109,7 @@ def bad_values() -> Iterator[tuple[str, Record]]:
         ("unknown_label", plain, "d"),
         ("index_for_label", plain, 0),
         ("label_of_other_case", plain, "A"),
+        ("number_with_other", LABELS, 0),
         ("below_range", ORDERED, -0.001),
         ("above_range", ORDERED, 5000.0000000001),
         ("boolean_for_number", ORDERED, True),
