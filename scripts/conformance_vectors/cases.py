@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from conformance_vectors.plans import View, coded, parameters_of, terms
+from conformance_vectors.plans import View, parameters_of, terms
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
@@ -101,18 +101,18 @@ def grr_cases() -> Iterator[Case]:
 
 def ss_cases() -> Iterator[Case]:
     """Subsets whose words fill bytes to any extent, nearly none and nearly all points, and bitmaps."""
-    yield Case("ss_k2", "ss", Domain(2), "1", [coded(2, 1)])
-    yield Case("ss_k3_two_of_three", "ss", Domain(3), "1/3", [coded(3, 2)])
-    yield Case("ss_k10", "ss", Domain(10), "1", [coded(10, 3)])
+    yield Case("ss_k2", "ss", Domain(2), "1", [Subsets(2, 1)])
+    yield Case("ss_k3_two_of_three", "ss", Domain(3), "1/3", [Subsets(3, 2)])
+    yield Case("ss_k10", "ss", Domain(10), "1", [Subsets(10, 3)])
     yield Case("ss_singletons", "ss", Domain(40), "5", [Singletons(40)])
-    yield Case("ss_more_points_than_values", "ss", Domain(9), "1", [coded(12, 3)])
-    yield Case("ss_k64", "ss", Domain(64), "1", [coded(64, 17)], batch_rows=2)
-    yield Case("ss_k65", "ss", Domain(65), "1", [coded(65, 17)], batch_rows=2)
-    yield Case("ss_k131", "ss", Domain(131), "3/2", [coded(131, 24)], batch_rows=2)
-    yield Case("ss_k300", "ss", Domain(300), "2", [coded(300, 30)], batch_rows=1)
-    yield Case("ss_k70_nearly_all", "ss", Domain(70), "1/10", [coded(70, 67)], batch_rows=0)
-    yield Case("ss_k256_tail_of_9_bits", "ss", Domain(256), "5", [coded(256, 1)])
-    yield Case("ss_k1000_few", "ss", Domain(1000), "5", [coded(1000, 7)], batch_rows=6)
+    yield Case("ss_more_points_than_values", "ss", Domain(9), "1", [Subsets(12, 3)])
+    yield Case("ss_k64", "ss", Domain(64), "1", [Subsets(64, 17)], batch_rows=2)
+    yield Case("ss_k65", "ss", Domain(65), "1", [Subsets(65, 17)], batch_rows=2)
+    yield Case("ss_k131", "ss", Domain(131), "3/2", [Subsets(131, 24)], batch_rows=2)
+    yield Case("ss_k300", "ss", Domain(300), "2", [Subsets(300, 30)], batch_rows=1)
+    yield Case("ss_k70_nearly_all", "ss", Domain(70), "1/10", [Subsets(70, 67)], batch_rows=0)
+    yield Case("ss_k256_tail_of_9_bits", "ss", Domain(256), "5", [Subsets(256, 1)])
+    yield Case("ss_k1000_few", "ss", Domain(1000), "5", [Subsets(1000, 7)], batch_rows=6)
     yield Case("ss_bitmap_k20", "ss", Domain(20), "1", [Subsets(20, 5, "bitmap")])
     yield Case("ss_bitmap_k70", "ss", Domain(70), "2", [Subsets(70, 8, "bitmap")], batch_rows=5)
 
@@ -161,18 +161,18 @@ def unary_cases() -> Iterator[Case]:
 
 def mss_cases() -> Iterator[Case]:
     """Residues through subsets: rejected selectors, payloads of several widths, a single modulus."""
-    mixed = [Singletons(3), coded(5, 1), coded(7, 2)]
+    mixed = [Singletons(3), Subsets(5, 1), Subsets(7, 2)]
     yield Case("mss_k10", "mss", Domain(10), "1", mixed)
     yield Case("mss_k2", "mss", Domain(2), "1/3", [Singletons(2)])
     yield Case("mss_k3", "mss", Domain(3), "1/3", [Singletons(3), Singletons(2)])
-    yield Case("mss_one_modulus", "mss", Domain(11), "1", [coded(11, 3)])
-    several = [coded(101, 30), Singletons(2), coded(67, 20), coded(13, 4), coded(5, 2)]
+    yield Case("mss_one_modulus", "mss", Domain(11), "1", [Subsets(11, 3)])
+    several = [Subsets(101, 30), Singletons(2), Subsets(67, 20), Subsets(13, 4), Subsets(5, 2)]
     yield Case("mss_k100_mixed_bits", "mss", Domain(100), "3/4", several, batch_rows=8)
-    bitmap = [Subsets(17, 2, "bitmap"), coded(19, 2), Singletons(23)]
+    bitmap = [Subsets(17, 2, "bitmap"), Subsets(19, 2), Singletons(23)]
     yield Case("mss_bitmap_block", "mss", Domain(40), "2", bitmap)
     yield Case("mss_singletons", "mss", Domain(30), "6", [Singletons(11), Singletons(13), Singletons(17)])
     labels = Domain(["a", "b", "c", "d", "e", "f", "rest"], other="rest")
-    yield Case("mss_labels_other", "mss", labels, "1", [coded(5, 1), coded(3, 1)], ["a", "g", "rest", "d", "f"])
+    yield Case("mss_labels_other", "mss", labels, "1", [Subsets(5, 1), Subsets(3, 1)], ["a", "g", "rest", "d", "f"])
 
 
 def mss_compact_cases() -> Iterator[Case]:

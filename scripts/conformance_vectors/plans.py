@@ -14,7 +14,7 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
-from sunzi.designs.subsets import ARITHMETIC, Subsets
+from sunzi.designs.subsets import Subsets
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
@@ -64,11 +64,6 @@ def terms(protocol: str, domain: Domain, epsilon: str, parameters: Record) -> Re
     return {**start, "domain": domain.to_json(), "parameters": parameters}
 
 
-def coded(points: int, block_size: int) -> Subsets:
-    """Subsets with the arithmetic code, also where a planner would choose the bitmap."""
-    return Subsets(points, block_size, ARITHMETIC)
-
-
 def spoilt(plan: Record, path: str, value: Any) -> Record:
     """The plan with one entry replaced, or removed if ``value`` is ``...``; the path is written with slashes."""
     copy: Any = json.loads(json.dumps(plan))
@@ -96,13 +91,13 @@ def response_with(response: Record, epsilon: str, block_size: int, points: int, 
 
 GRR = plan_json("grr", Domain(5), "1", Singletons(5))
 LABELS = plan_json("grr", Domain(["a", "b", "c"], other="c"), "1", Singletons(3))
-SS = plan_json("ss", Domain(10), "1", coded(10, 3))
+SS = plan_json("ss", Domain(10), "1", Subsets(10, 3))
 COMPACT = plan_json("ss-compact", Domain(13), "1", Cyclotomic(13, 4))
 PGR = plan_json("pgr", Domain(21), "1", Projective(4, 3, (1, 1, 1)))
 PGR_PRIME = plan_json("pgr", Domain(13), "1", Projective(3, 3))
 OUE = plan_json("oue", Domain(4), "1")
 RAPPOR = plan_json("rappor", Domain(4), "1")
-MSS = plan_json("mss", Domain(10), "1", Singletons(3), coded(5, 1), coded(7, 2))
+MSS = plan_json("mss", Domain(10), "1", Singletons(3), Subsets(5, 1), Subsets(7, 2))
 MSS_COMPACT = plan_json("mss-compact", Domain(8), "1", Cyclotomic(5, 2), Cyclotomic(7, 3))
 ORDERED = plan_json(
     "ordered",

@@ -26,7 +26,6 @@ from conformance_vectors.plans import (
     SS,
     TABLES,
     Record,
-    coded,
     plan_json,
     spoilt,
 )
@@ -75,13 +74,13 @@ def costly_clients() -> Iterator[tuple[str, Record]]:
     for name, plan, bits, work in (
         ("grr", GRR, 3, 2),
         ("labels", LABELS, 2, 2),
-        ("ss", SS, coded(10, 3).payload_bits, 15),
+        ("ss", SS, Subsets(10, 3).payload_bits, 15),
         ("ss_bitmap", bitmap, 20, 27),
         ("ss_compact", COMPACT, 6, 4),
         ("pgr", PGR, 5, 3),
         ("oue", OUE, 4, 4),
         ("rappor", RAPPOR, 4, 4),
-        ("mss", MSS, 2 + coded(7, 2).payload_bits, 12),
+        ("mss", MSS, 2 + Subsets(7, 2).payload_bits, 12),
         ("mss_compact", MSS_COMPACT, 5, 5),
         ("ordered", ORDERED, 7, 5),
         ("tables", TABLES, 9, 5),
@@ -183,9 +182,9 @@ def bad_labels() -> Iterator[tuple[str, Record]]:
 
 def bad_reports() -> Iterator[tuple[str, Record]]:
     """Bytes that are not a report."""
-    small, wide = plan_json("grr", Domain(300), "1", Singletons(300)), plan_json("ss", Domain(70), "1", coded(70, 19))
+    small, wide = plan_json("grr", Domain(300), "1", Singletons(300)), plan_json("ss", Domain(70), "1", Subsets(70, 19))
     bitmap = plan_json("ss", Domain(20), "1", Subsets(20, 5, "bitmap"))
-    wide_bits = coded(70, 19).payload_bits
+    wide_bits = Subsets(70, 19).payload_bits
     for name, plan, report, reason in (
         ("empty", small, b"", "no bytes"),
         ("truncated", small, b"\x01", "one byte of two"),
@@ -193,13 +192,13 @@ def bad_reports() -> Iterator[tuple[str, Record]]:
         ("padding", small, b"\x01\x02", "bit 9 of 9 bits"),
         ("payload_at_limit", small, struct.pack("<H", 300), "300 is not below 300"),
         ("payload_of_ones", small, struct.pack("<H", 511), "511 is not below 300"),
-        ("word_unused", SS, unused_word(coded(10, 3)), "the second word in the interval of its subset"),
+        ("word_unused", SS, unused_word(Subsets(10, 3)), "the second word in the interval of its subset"),
         ("word_padding", SS, bytes([1 << 7]), "a bit above 7"),
         ("wide_truncated", wide, bytes(6), "6 bytes for 56 bits and more"),
         ("wide_too_long", wide, bytes(wide_bits // 8 + 2), "a byte too many"),
         ("wide_of_ones", wide, b"\xff" * (wide_bits // 8 + 1), "padding of ones"),
         ("wide_padding", wide, bytes(wide_bits // 8) + bytes([1 << wide_bits % 8]), "the first bit of padding"),
-        ("wide_unused", wide, unused_word(coded(70, 19)), "the second word in the interval of its subset"),
+        ("wide_unused", wide, unused_word(Subsets(70, 19)), "the second word in the interval of its subset"),
         ("bitmap_too_many_ones", bitmap, (0b111111).to_bytes(3, "little"), "6 ones for 5"),
         ("bitmap_too_few_ones", bitmap, (0b1111).to_bytes(3, "little"), "4 ones for 5"),
         ("bitmap_padding", bitmap, (0b1111 | 1 << 20).to_bytes(3, "little"), "a one beyond the last point"),
@@ -210,7 +209,7 @@ def bad_reports() -> Iterator[tuple[str, Record]]:
         ("selector", MSS, bytes([3, 0]), "selector 3 of 3"),
         ("selector_short", MSS, bytes([3]), "selector 3 of 3"),
         ("modular_payload_at_limit", MSS, bytes([0 | 3 << 2]), "residue 3 modulo 3"),
-        ("modular_word_unused", MSS, bytes([2 | unused_word(coded(7, 2))[0] << 2]), "the second word in an interval"),
+        ("modular_word_unused", MSS, bytes([2 | unused_word(Subsets(7, 2))[0] << 2]), "the second word in an interval"),
         ("modular_padding", MSS, bytes([0 | 1 << 4]), "a bit above 2 + 2"),
         ("modular_too_long", MSS, bytes([0, 0]), "two bytes for four bits"),
         ("compact_at_limit", MSS_COMPACT, bytes([31]), "31 is not below 2 * 5 + 3 * 7"),
@@ -288,7 +287,7 @@ def bad_batches() -> Iterator[tuple[str, Record]]:
         (
             "modular_word_unused",
             MSS,
-            batch_bytes(MSS, 2, bytes([residues[48], 2 | unused_word(coded(7, 2))[0] << 2])),
+            batch_bytes(MSS, 2, bytes([residues[48], 2 | unused_word(Subsets(7, 2))[0] << 2])),
             "a word of no subset",
         ),
         ("compact_at_limit", MSS_COMPACT, batch_bytes(MSS_COMPACT, 1, bytes([31])), "31 is not below 31"),
