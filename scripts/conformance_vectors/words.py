@@ -12,6 +12,7 @@ from sunzi.client.errors import ReportError
 from sunzi.client.reports import byte_length
 from sunzi.designs.base import Design
 from sunzi.designs.response import BlockResponse
+from sunzi.designs.subsets import Subsets
 from sunzi.numerics.randomness import ArraySource, Words
 from sunzi.plan import Plan
 from sunzi.protocols.rounding import RoundedNumbers
@@ -145,6 +146,7 @@ def carrying_subset(design: Design, eighths: int) -> list[int]:
 def words_of_subset(response: BlockResponse, index: int, subset: list[int]) -> list[int]:
     """The words with which the value ``index`` reports this subset."""
     design = response.design
+    assert isinstance(design, Subsets), "only these have the arithmetic code"
     truth = index in subset
     others = [point for point in range(design.points) if point != index]
     wanted = [point for point in subset if point != index]
