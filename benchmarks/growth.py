@@ -12,6 +12,7 @@ from benchmarks import settings
 from benchmarks.measure import seconds
 from benchmarks.results import Result, duration
 from benchmarks.servers import batch_of
+from sunzi.client.randomness import SystemSource
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 
@@ -56,7 +57,7 @@ def _step_seconds(setting: dict[str, int], scale: float) -> dict[str, float]:
     rounds = settings.rounds(3, scale)
     estimates = [plan.estimate(tally, weights="planned") for _ in range(rounds)]
     return {
-        "randomise": seconds(partial(plan.protocol.randomize, values, OperatingSystemSource()), rounds),
+        "randomise": seconds(partial(plan.protocol.randomize, values, SystemSource()), rounds),
         "tally": seconds(partial(plan.tally, batch), rounds),
         "decode": seconds(partial(plan.estimate, tally, weights="planned"), rounds),
         "errors": seconds(lambda: estimates.pop().standard_errors(), rounds, warm_up=False),

@@ -48,7 +48,8 @@ def histogram_of(values: Integers, domain_size: int) -> Floats:
 
 def paper_plan(domain_size: int, epsilon: float, seed: int = 0) -> sunzi.Plan:
     """``mss`` with the moduli of the paper's search."""
-    return sunzi.make_plan("mss", domain_size, epsilon, moduli=paper_search(domain_size, epsilon, seed).moduli, code="arithmetic")
+    moduli = paper_search(domain_size, epsilon, seed).moduli
+    return sunzi.make_plan("mss", domain_size, epsilon, moduli=moduli, code="arithmetic")
 
 
 def plan_of_trial(domain_size: int, epsilon: float, seed: int) -> sunzi.Plan:

@@ -1,8 +1,8 @@
 """The shipped randomiser, run on every tuple of narrow words: its exact output distribution, in integers only.
 
-A word of b bits (3 to 9 here, 64 in production) has 2^b equally likely values, so running the trusted
-client on all tuples of words gives the exact distribution of a report. (The vectorised side makes the same reports of
-the same words; where there are too many tuples for the client, it alone runs all of them.) Only rejection needs an argument. Whether a
+A word of b bits (3 to 9 here, 64 in production) has 2^b equally likely values, so running the trusted client on all
+tuples of words gives the exact distribution of a report. (The vectorised side makes the same reports of the same words;
+where there are too many tuples for the client, it alone runs all of them.) Only rejection needs an argument. Whether a
 word is rejected depends on that word alone, and it is replaced by fresh words until one is accepted; so the word
 finally used is uniform over the accepted words, independent of all others. The distribution of a report is therefore
 its distribution over the tuples in which every word is accepted at once. A script with exactly the words that a report

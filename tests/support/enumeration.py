@@ -1,5 +1,5 @@
-"""All tuples of narrow words that no draw rejects, the reports that the trusted client makes of them, and the check that
-a distribution is ε-LDP, in integers.
+"""All tuples of narrow words that no draw rejects, the reports that the trusted client makes of them, and the check
+that a distribution is ε-LDP, in integers.
 """
 
 from dataclasses import fields, is_dataclass
