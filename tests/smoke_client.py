@@ -1,4 +1,4 @@
-"""Use the installed wheel of sunzi-client in an environment that holds nothing else. Run by scripts/test, not by pytest.
+"""Use the installed wheel of sunzi-client in an environment with nothing else. Run by scripts/test, not by pytest.
 
 It proves that the wheel is complete: plans of every protocol are loaded from files, and a device asks, shows, reports
 and sends with the standard library alone.
