@@ -1,4 +1,4 @@
-"""docs/auditing-the-client.md: its counts, the functions and tests that it names, what is imported, and its commands."""
+"""docs/auditing-the-client.md: its counts, its commands, and the functions, tests and imports that it names."""
 
 import ast
 import doctest
