@@ -99,10 +99,8 @@ def test_the_source_distribution_needs_nothing_outside_it(built):
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()} - {".gitignore"}
-    modules = {
-        f"sunzi_client/{each.relative_to(SOURCE).as_posix()}" for each in SOURCE.rglob("*.py*") if each.is_file()
-    }
-    modules = {name for name in modules if not name.endswith(".pyc")} | {"sunzi_client/py.typed"}
+    files = [path for path in SOURCE.rglob("*") if path.suffix in {".py", ".pyi", ".typed"}]
+    modules = {f"sunzi_client/{path.relative_to(SOURCE).as_posix()}" for path in files}
     assert names == modules | {"LICENSE", "PKG-INFO", "README.md", "hatch_build.py", "pyproject.toml"}
 
 
