@@ -8,14 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from sunzi.contract import Contract
 
 import sunzi
 from sunzi import errors
-from sunzi.client.device.uploads import Upload
-from sunzi.contract import Contract
-from sunzi.client.strict_json import parse_json
 from sunzi.client.device.memoising import MemoisingClient
+from sunzi.client.device.uploads import Upload
 from sunzi.client.groups import chosen_groups
+from sunzi.client.strict_json import parse_json
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import Plan
 from sunzi.tally import Tally

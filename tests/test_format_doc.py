@@ -17,21 +17,21 @@ import pytest
 
 import sunzi
 from sunzi import wire
-from sunzi.designs import cyclotomic, projective, singletons, subsets
-from sunzi.domains import records
 from sunzi.client.domains.labels import MOST_VALUES
-from sunzi.numerics.randomness import ScriptedSource
 from sunzi.client.epsilon import LARGEST_EPSILON
+from sunzi.client.protocols.modular import MOST_MODULI
+from sunzi.client.protocols.views import MOST_VIEWS
 from sunzi.client.thresholds import (
     exponential_below,
     optimal_unary_thresholds,
     symmetric_unary_thresholds,
     truth_threshold,
 )
+from sunzi.designs import cyclotomic, projective, singletons, subsets
+from sunzi.domains import records
+from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import Plan
-from sunzi.client.protocols.modular import MOST_MODULI
 from sunzi.protocols.registry import find
-from sunzi.client.protocols.views import MOST_VIEWS
 from sunzi.protocols.views import SHARE_BITS
 from sunzi.tally import Tally
 

@@ -12,11 +12,11 @@ import pytest
 from running import running
 
 import sunzi
-from sunzi.collector import remote as remote_module
-from sunzi.collector.remote import RemoteCollector
 from sunzi.client.device.device import Device
 from sunzi.client.device.remote import Sender
 from sunzi.client.errors import PlanError, PrivacyError, ReportError, StoreError, SunziError
+from sunzi.collector import remote as remote_module
+from sunzi.collector.remote import RemoteCollector
 
 PLAN = sunzi.make_plan("ss-compact", [f"word {number}" for number in range(50)], 2)
 

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.designs import projective
 from sunzi.designs.projective import Projective, choose_projective
-from sunzi.client.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 
 

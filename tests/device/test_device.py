@@ -10,11 +10,11 @@ import pytest
 from device_processes import Process
 
 import sunzi
-from sunzi.collector.sqlite import SqliteStore
 from sunzi.client.device.device import Device
 from sunzi.client.device.ledger import QueuedReport
 from sunzi.client.device.memoising import MemoisingClient
 from sunzi.client.errors import BudgetError, DomainError, ParameterError, PrivacyError, ReportError, StoreError
+from sunzi.collector.sqlite import SqliteStore
 
 THERE = "https://collector.example/v1/collections/browsers/epochs/1"
 ELSEWHERE = "https://another.example/v1/collections/browsers/epochs/1"

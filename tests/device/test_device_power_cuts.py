@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 from power_cuts import Disk, PowerCuts
+from sunzi.device import device as module
 
 import sunzi
-from sunzi.device import device as module
 from sunzi.client.device.device import Device
 from sunzi.client.errors import StoreError
 

@@ -10,12 +10,11 @@ import pytest
 from running import running
 
 import sunzi
-from sunzi.collector.remote import RemoteCollector
-from sunzi.client.device.remote import RemoteEpoch, UnauthorizedError
-from sunzi.collector.settings import UploadKey
 from sunzi.client.device.device import Device
-from sunzi.client.device.remote import Sender
+from sunzi.client.device.remote import RemoteEpoch, Sender, UnauthorizedError
 from sunzi.client.errors import ParameterError, ReportError, StoreError
+from sunzi.collector.remote import RemoteCollector
+from sunzi.collector.settings import UploadKey
 
 pytestmark = pytest.mark.slow
 

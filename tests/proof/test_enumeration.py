@@ -18,16 +18,16 @@ import numpy as np
 import pytest
 from enumeration import SCALE, check_ratios, passing, passing_tuples
 
+from sunzi.client.errors import ParameterError, RandomnessError
+from sunzi.client.reports import byte_length
+from sunzi.client.thresholds import exponential_below
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.client.errors import ParameterError, RandomnessError
 from sunzi.numerics import subset_sampling
-from sunzi.client.reports import byte_length
 from sunzi.numerics.randomness import ScriptedSource
-from sunzi.client.thresholds import exponential_below
 from sunzi.protocols.block_protocols import (
     CompactSubsetSelection,
     GeneralizedRandomizedResponse,

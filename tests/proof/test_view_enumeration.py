@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from enumeration import check_ratios, passing, passing_tuples
 
+from sunzi.client.protocols.views import SHARE_BITS
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.domains.texts import OpenDomain
 from sunzi.numerics.randomness import ScriptedSource
-from sunzi.client.protocols.views import SHARE_BITS
 from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.prefix_views import PrefixView, PrefixViews
 from sunzi.protocols.rounding import RoundedNumbers

@@ -9,7 +9,7 @@ import numpy as np
 
 from sunzi.batch_client import BatchClient
 from sunzi.client.randomness import WordSource
-from sunzi.numerics.randomness import uniform_below
+from sunzi.numerics.randomness import ReproducibleSource, uniform_below
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
 
@@ -22,17 +22,17 @@ class Fault:
 
     name: str
     plan: Callable[[], Plan]
-    plant: Callable[[Plan], type[Client] | None]
+    plant: Callable[[Plan], type[BatchClient] | None]
     caught_by: frozenset[str]
     proves: bool = False
     trials: int = 100_000
     options: dict = field(default_factory=dict)
 
-    def client(self, plan: Plan, seed: int) -> Client:
+    def client(self, plan: Plan, seed: int) -> BatchClient:
         """A faulty client with a copy of this plan."""
-        copied = Plan.from_contract(plan.contract)
-        kind = self.plant(copied) or Client
-        return kind(copied, seed=seed)
+        copied = Plan.from_json(plan.canonical)
+        kind = self.plant(copied) or BatchClient
+        return kind(copied, source=ReproducibleSource(seed))
 
 
 def responses(plan):

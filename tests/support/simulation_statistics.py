@@ -7,10 +7,10 @@ import numpy as np
 import oracle
 from scipy import stats
 
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.numerics.counters import Counters
-from sunzi.client.epsilon import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.protocols.registry import find

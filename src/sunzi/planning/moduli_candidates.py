@@ -17,6 +17,7 @@ import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.client.designs import cyclotomic, subsets
+from sunzi.designs.subsets import quickly_read
 from sunzi.client.designs.design import index_bits
 from sunzi.client.epsilon import Epsilon, parse_epsilon
 from sunzi.client.errors import ParameterError
@@ -168,7 +169,7 @@ def subset_bits(points: int, block_size: int) -> int:
     """The payload of a subset, exactly as the design has it."""
     if block_size == 1:
         return index_bits(points)
-    return subsets.Subsets(points, block_size).payload_bits
+    return quickly_read(points, block_size).payload_bits
 
 
 @dataclass(frozen=True)
