@@ -13,8 +13,8 @@ from benchmarks import settings
 from benchmarks.children import PeerClient, UnavailableError
 from benchmarks.measure import compare, paired, seconds
 from benchmarks.results import Result
+from sunzi.client.randomness import WordSource
 from sunzi.numerics import kernels
-from sunzi.client.randomness import SystemSource, WordSource
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 

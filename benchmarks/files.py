@@ -12,7 +12,6 @@ from benchmarks.children import UnavailableError
 from benchmarks.measure import compare
 from benchmarks.results import Result
 from sunzi.cli.main import main
-from sunzi.client.randomness import SystemSource
 from sunzi.plan import Plan, make_plan
 from sunzi.tables.column_rows import ROWS_AT_ONCE
 

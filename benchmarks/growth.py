@@ -12,7 +12,6 @@ from benchmarks import settings
 from benchmarks.measure import seconds
 from benchmarks.results import Result, duration
 from benchmarks.servers import batch_of
-from sunzi.client.randomness import SystemSource
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 

@@ -8,7 +8,6 @@ import sunzi
 from sunzi import errors
 from sunzi.client import errors as client_errors
 
-
 CLASSES = [
     value
     for module in (client_errors, errors)

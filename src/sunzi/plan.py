@@ -17,7 +17,6 @@ from sunzi.client.designs.subset_code import MOST_POINTS as MOST_CODED
 from sunzi.client.designs.subset_code import word_bits
 from sunzi.client.designs.subsets import BITMAP
 from sunzi.client.epsilon import Epsilon, parse_epsilon
-from sunzi.client.errors import ParameterError
 from sunzi.client.groups import groups_in_words
 from sunzi.client.randomness import WordSource
 from sunzi.designs.response import BlockResponse
@@ -180,11 +179,8 @@ class Plan(client.Plan):
         fingerprint: refuse the plan if its fingerprint differs.
         limits: ``max_bits`` and ``max_work``, what one report may cost the device.
         """
-        if seed is not None:
-            if source is not None:
-                raise ParameterError("give a seed or a source, not both")
-            source = ReproducibleSource(seed)
-        return BatchClient(self, source=source, max_epsilon=max_epsilon, fingerprint=fingerprint, **limits)
+        terms = {"max_epsilon": max_epsilon, "fingerprint": fingerprint}
+        return BatchClient(self, seed=seed, source=source, **terms, **limits)
 
     def simulate(self, values: object, *, seed: int | Sequence[int]) -> Tally:
         """A tally distributed like that of real reports of these values, without encoding any report.

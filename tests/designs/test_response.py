@@ -69,8 +69,8 @@ class Words(ReproducibleSource):
         super().__init__(5)
         self._zeros, self._taken = zeros, 0
 
-    def words(self, count):
-        words = super().words(count) | np.uint64(1)  # never 0 by itself
+    def array(self, count):
+        words = super().array(count) | np.uint64(1)  # never 0 by itself
         for zero in self._zeros:
             if self._taken <= zero < self._taken + count:
                 words[zero - self._taken] = 0

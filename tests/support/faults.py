@@ -26,7 +26,7 @@ from sunzi.client.thresholds import symmetric_unary_thresholds, truth_threshold
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
-from sunzi.numerics.randomness import ReproducibleSource, uniform_below
+from sunzi.numerics.randomness import ReproducibleSource, uniform_below, word_array
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.block_protocols import CompactSubsetSelection
 
@@ -167,7 +167,7 @@ def message_tells_the_branch(shipped, design, values, truth, variates):
 
 def repeated_blocks():
     protocol = CompactSubsetSelection(5, BlockResponse(Cyclotomic(5, 4, (0, 2)), Fraction(1)))
-    return Plan.of(protocol, Domain(5))
+    return Plan(protocol, Domain(5))
 
 
 # --- residues
@@ -220,7 +220,9 @@ def unary_thresholds(wanted):
 
 
 def views_equally_often(protocol, count, source):
-    drawn = uniform_below(source.words(count).reshape(-1, 1), np.array([len(protocol.views)], dtype=np.uint64), source)
+    drawn = uniform_below(
+        word_array(source, count).reshape(-1, 1), np.array([len(protocol.views)], dtype=np.uint64), source
+    )
     return drawn[:, 0].astype(np.uint16)
 
 
@@ -231,7 +233,7 @@ def view_of_the_record(shipped, protocol, values, source):
 
 
 def always_down(protocol, values, source):
-    source.words(values.size)
+    word_array(source, values.size)
     return values * (protocol.grid_points - 1) // (protocol.domain_size - 1)
 
 
@@ -245,7 +247,7 @@ def protocol_methods(**methods):
 def words_for_two_users(shipped, protocol, values, source):
     """Neighbours in a batch share their words."""
     number = protocol.response.words_per_report
-    words = source.words(-(-values.size // 2) * number).reshape(-1, number)
+    words = word_array(source, -(-values.size // 2) * number).reshape(-1, number)
     shared = np.repeat(words, 2, axis=0)[: values.size]
     return protocol.response._respond(shared, values, source)
 

@@ -74,7 +74,7 @@ def plan_of_designs(name, size, epsilon, designs):
     """A modular plan with given designs that the planner would not choose."""
     budget = parse_epsilon(epsilon)
     protocol = find(name)(size, [BlockResponse(design, budget) for design in designs])
-    return Plan.of(protocol, Domain(size))
+    return Plan(protocol, Domain(size))
 
 
 class Sampler:

@@ -17,12 +17,12 @@ import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.client.designs import cyclotomic, subsets
-from sunzi.designs.subsets import quickly_read
 from sunzi.client.designs.design import index_bits
 from sunzi.client.epsilon import Epsilon, parse_epsilon
 from sunzi.client.errors import ParameterError
 from sunzi.designs.choice import subset_error
 from sunzi.designs.response import BlockResponse
+from sunzi.designs.subsets import quickly_read
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularProtocol, ModularSubsetSelection
 from sunzi.protocols.modular_estimation import solving_cost
 from sunzi.protocols.moduli import moduli_error
