@@ -8,7 +8,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 NAME = "sunzi_client"
 
 
-class ClientSource(BuildHookInterface):
+class ClientSource(BuildHookInterface[Any]):
     """Puts the modules, the stub and the type marker into both kinds of distribution, and nothing else."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's interface
