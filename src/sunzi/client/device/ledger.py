@@ -165,7 +165,7 @@ class Ledger:
         return total
 
     def latest(self, connection: sqlite3.Connection, attribute: str, fingerprint: str) -> tuple[bytes | None, bool]:
-        """The bytes of an attribute's latest report under a plan, if they are kept, and whether its budget has ended."""
+        """The bytes of an attribute's latest report under a plan, if they are kept, and whether its budget ended."""
         query = "SELECT body, is_spent FROM latest WHERE attribute = ? AND fingerprint = ?"
         row = connection.execute(query, (attribute, fingerprint)).fetchone() or (None, 0)
         return None if row[0] is None else self._blob("the latest report", row[0]), bool(row[1])

@@ -61,5 +61,5 @@ def notice(plan: Plan, attribute: str) -> str:
         f"This program would like to report {attribute}, to count how often each value occurs. Your own value never "
         f"leaves this device: it is replaced by a random report here, and {privacy_in_words(plan.epsilon)} (epsilon = "
         f"{plan.epsilon}). Nothing is sent unless you agree, and you can turn it off at any time. DO_NOT_TRACK=1 in "
-        "the environment turns it off for good."
+        "the environment turns it off, too."
     )
