@@ -25,8 +25,8 @@ import numpy as np
 from benchmarks import settings
 from benchmarks.collector import EPOCH, REPORTS, requests_per_second
 from benchmarks.markdown import machine, replace_between
-from sunzi.collector import open_store
 from sunzi.client.device.uploads import ID_BYTES
+from sunzi.collector import open_store
 from sunzi.collector.epochs import Deposit
 from sunzi.plan import Plan, make_plan
 

@@ -10,6 +10,7 @@ from benchmarks import (
     clients,
     collector,
     columns,
+    devices,
     efficient,
     files,
     growth,
@@ -31,6 +32,8 @@ Benchmark = Callable[[float], Iterator[Result]]
 
 BENCHMARKS: dict[str, Benchmark] = {
     "import": whole.importing,
+    "client-start": devices.starting,
+    "client-reports": devices.reporting,
     "randomise-vs-words": clients.randomise_against_words,
     "randomise-vs-peer": clients.randomise_against_peer,
     "sample-and-count": clients.sample_and_count,

@@ -13,9 +13,9 @@ from benchmarks import settings
 from benchmarks.children import PeerClient, UnavailableError
 from benchmarks.measure import compare, paired, seconds
 from benchmarks.results import Result
-from sunzi.numerics import kernels
 from sunzi.client.randomness import SystemSource, WordSource
-from sunzi.numerics.randomness import ReproducibleSource
+from sunzi.numerics import kernels
+from sunzi.numerics.randomness import ReproducibleSource, word_array
 from sunzi.plan import make_plan
 
 COMPACT = ("ss-compact", "mss-compact")
@@ -27,13 +27,13 @@ class _Requests(WordSource):
     reproducible = False
 
     def __init__(self) -> None:
-        self._system = OperatingSystemSource()
+        self._system = SystemSource()
         self.counts: list[int] = []
 
-    def words(self, count: int) -> NDArray[np.uint64]:
+    def read(self, count: int) -> bytes:
         """Return the next ``count`` words."""
         self.counts.append(count)
-        return self._system.words(count)
+        return self._system.read(count)
 
 
 def randomise_against_words(scale: float) -> Iterator[Result]:
@@ -46,7 +46,7 @@ def randomise_against_words(scale: float) -> Iterator[Result]:
         requests = _Requests()
         protocol.randomize(values, requests)
 
-        source = OperatingSystemSource()
+        source = SystemSource()
         times = compare(
             partial(protocol.randomize, values, source),
             partial(_draw, source, requests.counts),
@@ -67,7 +67,7 @@ def randomise_against_words(scale: float) -> Iterator[Result]:
 
 def _draw(source: WordSource, counts: list[int]) -> None:
     for count in counts:
-        source.words(count)
+        word_array(source, count)
 
 
 def randomise_against_peer(scale: float) -> Iterator[Result]:
@@ -77,7 +77,7 @@ def randomise_against_peer(scale: float) -> Iterator[Result]:
     peer = PeerClient(size, settings.EPSILON)
     for name in COMPACT:
         protocol = make_plan(name, size, settings.EPSILON).protocol
-        randomise = partial(protocol.randomize, settings.values(count, size), OperatingSystemSource())
+        randomise = partial(protocol.randomize, settings.values(count, size), SystemSource())
         randomise()
         readings = []
         for _ in range(settings.rounds(5, scale)):
@@ -112,7 +112,7 @@ def sample_and_count(scale: float) -> Iterator[Result]:
     generator = np.random.default_rng(settings.SEED)
     streams: list[tuple[str, WordSource, float]] = [
         ("simulation", ReproducibleSource(settings.SEED), 50),
-        ("system", OperatingSystemSource(), 25),
+        ("system", SystemSource(), 25),
     ]
     for stream, source, bound in streams:
         times = compare(

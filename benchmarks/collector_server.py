@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sunzi.collector import Collector, Settings, create_app, open_store
 from sunzi.client.device.uploads import Upload
+from sunzi.collector import Collector, Settings, create_app, open_store
 from sunzi.collector.server import make_server
 from sunzi.collector.service import service_of
 from sunzi.plan import load_plan

@@ -13,6 +13,7 @@ from benchmarks.measure import compare
 from benchmarks.results import Result
 from sunzi.cli.main import main
 from sunzi.client.randomness import SystemSource
+from sunzi.numerics.randomness import word_array
 from sunzi.plan import Plan, make_plan
 from sunzi.tables.column_rows import ROWS_AT_ONCE
 
@@ -80,6 +81,6 @@ def _read_and_draw(directory: Path, column: str, plan: Plan) -> None:
     from pyarrow import parquet
 
     rows = len(parquet.read_table(directory / "table.parquet", columns=[column], use_threads=False))
-    source, words = OperatingSystemSource(), round(plan.protocol.words_per_report)
+    source, words = SystemSource(), round(plan.protocol.words_per_report)
     for start in range(0, rows, ROWS_AT_ONCE):
-        source.words(words * min(ROWS_AT_ONCE, rows - start))
+        word_array(source, words * min(ROWS_AT_ONCE, rows - start))

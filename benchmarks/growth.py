@@ -57,7 +57,7 @@ def _step_seconds(setting: dict[str, int], scale: float) -> dict[str, float]:
     rounds = settings.rounds(3, scale)
     estimates = [plan.estimate(tally, weights="planned") for _ in range(rounds)]
     return {
-        "randomise": seconds(partial(plan.protocol.randomize, values, OperatingSystemSource()), rounds),
+        "randomise": seconds(partial(plan.protocol.randomize, values, SystemSource()), rounds),
         "tally": seconds(partial(plan.tally, batch), rounds),
         "decode": seconds(partial(plan.estimate, tally, weights="planned"), rounds),
         "errors": seconds(lambda: estimates.pop().standard_errors(), rounds, warm_up=False),

@@ -76,7 +76,7 @@ def _decoding(plan: Plan, state: str, times: Comparison, bound: float) -> Result
 
 def forgetful(plan: Plan) -> Plan:
     """The same plan with empty caches."""
-    return Plan(plan.contract, replace(plan.protocol))
+    return Plan(replace(plan.protocol), plan.domain)
 
 
 def modelled_tally(plan: Plan, users: int) -> Tally:

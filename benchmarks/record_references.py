@@ -6,7 +6,6 @@ Every reference simulates a whole collection: it takes the users' values and ret
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 from math import exp
@@ -52,7 +51,7 @@ def four_ary_plan(size: int, epsilon: float) -> Plan:
     responses = (_subsets(1 << level, epsilon).protocol.responses[0] for level in levels)
     views = tuple(map(View, (1 << level for level in levels), shares, responses))
     made = OrderedViews(size, views, tuple(levels))
-    return Plan(replace(plan.contract, parameters=made.parameters()), made)
+    return Plan(made, plan.domain)
 
 
 def four_ary(bins: Integers, size: int, epsilon: float, generator: Generator) -> Floats:

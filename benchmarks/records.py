@@ -36,11 +36,13 @@ def records(scale: float) -> Iterator[Result]:
     yield from _decoding(settings.users(settings.USERS, scale), rounds)
 
 
-def _ordered(bins: int) -> Plan:
+def ordered_plan(bins: int) -> Plan:
+    """A plan of numbers from 0 to the number of bins."""
     return make_ordered(0, bins, bins, EPSILON)
 
 
-def _tables() -> Plan:
+def tables_plan() -> Plan:
+    """A plan of all pairs of attributes."""
     labels = [str(value) for value in range(LABELS)]
     pairs = [(f"q{first}", f"q{second}") for first, second in pairs_of(range(ATTRIBUTES))]
     return make_tables({f"q{place}": labels for place in range(ATTRIBUTES)}, pairs, EPSILON)
@@ -48,8 +50,8 @@ def _tables() -> Plan:
 
 def _planning(rounds: int) -> Iterator[Result]:
     wordings: dict[str, Callable[[], object]] = {
-        f"{BINS:,} ordered bins": partial(_ordered, BINS),
-        f"{ATTRIBUTES} attributes with all pairs": _tables,
+        f"{BINS:,} ordered bins": partial(ordered_plan, BINS),
+        f"{ATTRIBUTES} attributes with all pairs": tables_plan,
     }
     for wording, make in wordings.items():
         taken = seconds(make, rounds)
@@ -58,9 +60,9 @@ def _planning(rounds: int) -> Iterator[Result]:
 
 def _reports(rounds: int) -> Iterator[Result]:
     flat = make_plan(_PLAIN, OrderedDomain(0, BINS, BINS), EPSILON).client()
-    ordered, number = _ordered(BINS).client(), make_number(0, BINS, EPSILON).client()
+    ordered, number = ordered_plan(BINS).client(), make_number(0, BINS, EPSILON).client()
     labels = [f"value {place}" for place in range(LABELS**2)]
-    tables, plain = _tables().client(), make_plan(_PLAIN, labels, EPSILON).client()
+    tables, plain = tables_plan().client(), make_plan(_PLAIN, labels, EPSILON).client()
     record = {f"q{place}": "1" for place in range(ATTRIBUTES)}
     report = partial(flat.report, 1234.5)
     wording = f"one report of a number by {_PLAIN}, {BINS:,} bins"
@@ -89,9 +91,9 @@ def _javascript_reports(reports: int, rounds: int) -> Iterator[Result]:
     of_label = make_plan(_PLAIN, labels, EPSILON), labels[5], f"one report of a value by {_PLAIN}, from its label"
     record = {f"q{place}": "1" for place in range(ATTRIBUTES)}
     for wording, plan, value, (plain, plain_value, against) in (
-        (f"one report of a number, {BINS:,} ordered bins", _ordered(BINS), 1234.5, of_number),
+        (f"one report of a number, {BINS:,} ordered bins", ordered_plan(BINS), 1234.5, of_number),
         ("one report of a number for its mean", make_number(0, BINS, EPSILON), 1234.5, of_number),
-        (f"one report of a record, {ATTRIBUTES} attributes with all pairs", _tables(), record, of_label),
+        (f"one report of a record, {ATTRIBUTES} attributes with all pairs", tables_plan(), record, of_label),
     ):
         pairs = [[json.loads(each.canonical), asked] for each, asked in ((plan, value), (plain, plain_value))]
         command = [node, "benchmark/two_plans.js", str(reports), str(rounds)]
@@ -106,13 +108,13 @@ def _javascript_reports(reports: int, rounds: int) -> Iterator[Result]:
 
 
 def _decoding(users: int, rounds: int) -> Iterator[Result]:
-    plans = _ordered(BINS), make_plan(_PLAIN, BINS, EPSILON)
+    plans = ordered_plan(BINS), make_plan(_PLAIN, BINS, EPSILON)
     values = settings.values(users, BINS)
     tallies = [plan.simulate(values, seed=settings.SEED) for plan in plans]
     ordered, flat = (partial(plan.estimate, tally) for plan, tally in zip(plans, tallies, strict=True))
     yield _row(f"decode {BINS:,} ordered bins, {users:,} reports", ordered, f"decoding {_PLAIN}", flat, 3.0, rounds)
     yield _row(f"one range of {BINS:,} bins", _range(ordered()), "decoding the same plan", ordered, 1.0, rounds)
-    few = _ordered(FEW_BINS)
+    few = ordered_plan(FEW_BINS)
     small = few.estimate(few.simulate(values % FEW_BINS, seed=settings.SEED))
     yield _row(f"one range of {BINS:,} bins", _range(ordered()), f"one of {FEW_BINS} bins", _range(small), 3.0, rounds)
 

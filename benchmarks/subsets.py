@@ -46,9 +46,7 @@ def _javascript(scale: float) -> Iterator[Result]:
             plan = make_plan(name, size, epsilon)
             points = round(plan.protocol.tally_layout.length / len(plan.protocol.responses))
             command = [node, "benchmark/single.js", str(points), str(SINGLE_REPORTS), str(settings.rounds(5, scale))]
-            done = subprocess.run(
-                command, cwd=CLIENT, input=plan.canonical, check=True, stdout=subprocess.PIPE
-            )
+            done = subprocess.run(command, cwd=CLIENT, input=plan.canonical, check=True, stdout=subprocess.PIPE)
             times = paired([(mine, theirs) for mine, theirs in json.loads(done.stdout)])
             yield Result(
                 f"subsets/single/{name}/epsilon-{epsilon}/javascript",

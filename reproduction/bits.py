@@ -219,7 +219,7 @@ def _amount(size: int, scale: Scale) -> tuple[int, int, float]:
 
 
 def _row(size: int, epsilon: float, sets: Sequence[tuple[int, ...]]) -> Row:
-    bits = [sunzi.make_plan("mss", size, epsilon, moduli=moduli).report_bits for moduli in sets]
+    bits = [sunzi.make_plan("mss", size, epsilon, moduli=moduli, code="arithmetic").report_bits for moduli in sets]
     errors = [light_error(size, epsilon, moduli) for moduli in sets[:_ERRORS_OF]]
     residue = [ceil(log2(len(moduli))) + np.mean(np.ceil(np.log2(moduli))) for moduli in sets]
     return {

@@ -18,11 +18,10 @@ from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sunzi._typing import Floats
+from sunzi.client.epsilon import Epsilon, parse_epsilon
 from sunzi.designs.choice import optimal_block_size
 from sunzi.errors import EstimateError
-from sunzi.client.epsilon import parse_epsilon
 from sunzi.numerics.toeplitz import ToeplitzGram
-from sunzi.client.epsilon import Epsilon
 
 _TOLERANCE = 1e-6
 # Up to this size a dense eigenvalue problem takes no longer than setting up an iteration.

@@ -77,7 +77,7 @@ class Exact(Experiment):
             moduli = paper_search(size, shared_epsilon(size, epsilon)).moduli
             rounded = [round(modulus / (exp(epsilon) + 1)) for modulus in moduli]
             return [{"moduli": len(moduli), "empty": rounded.count(0)}]
-        return [_arithmetic(sunzi.make_plan("mss", size, epsilon), seed)]
+        return [_arithmetic(sunzi.make_plan("mss", size, epsilon, code="arithmetic"), seed)]
 
     def draw(self, table: Table) -> Figure:
         """The appendix's formula for truncated PGR, and the share of moduli whose subset is empty as printed."""

@@ -132,7 +132,7 @@ def _plan(cell: Cell, length: str, number: int) -> sunzi.Plan:
     if length == OPTIMISED:
         return plan_of_trial(size, epsilon, number)
     moduli, _ = find_valid_moduli(size, epsilon, int(length), number)
-    return sunzi.make_plan("mss", size, epsilon, moduli=moduli)
+    return sunzi.make_plan("mss", size, epsilon, moduli=moduli, code="arithmetic")
 
 
 def _of(table: Table, name: str) -> Table:

@@ -166,7 +166,7 @@ def _ratio(size: int, epsilon: float, error: float) -> float:
 
 def _drawn(size: int, epsilon: float, search: int, words: list[int]) -> Row:
     found = search_for_trial(size, epsilon, search)
-    plan = sunzi.make_plan("mss", size, epsilon, moduli=found.moduli)
+    plan = sunzi.make_plan("mss", size, epsilon, moduli=found.moduli, code="arithmetic")
     measured = {
         _column(population): _short(squared_errors(plan, population, USERS, [words], **linear_decoder(plan))[0])
         for population in POPULATIONS
@@ -188,7 +188,7 @@ def _drawn(size: int, epsilon: float, search: int, words: list[int]) -> Row:
 
 
 def _fixed(size: int, epsilon: float) -> Row:
-    plan = sunzi.make_plan("mss", size, epsilon)
+    plan = sunzi.make_plan("mss", size, epsilon, code="arithmetic")
     error = light_error(size, epsilon, moduli_of(plan))
     return {"ratio": _short(_ratio(size, epsilon, error)), "bits_share": _bits_share(plan)}
 

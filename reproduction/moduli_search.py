@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from sunzi._typing import Integers, Progress
-from sunzi.designs.choice import optimal_block_size
+from sunzi.client.epsilon import Epsilon, parse_epsilon
 from sunzi.client.errors import ParameterError
+from sunzi.designs.choice import optimal_block_size
 from sunzi.numerics.primes import next_prime, primes_up_to
-from sunzi.client.epsilon import parse_epsilon
 from sunzi.numerics.toeplitz import ToeplitzGram
-from sunzi.client.epsilon import Epsilon
 from sunzi.planning import search_cache
 from sunzi.protocols.modular_variance import BlockMoments
 

@@ -48,13 +48,14 @@ def histogram_of(values: Integers, domain_size: int) -> Floats:
 
 def paper_plan(domain_size: int, epsilon: float, seed: int = 0) -> sunzi.Plan:
     """``mss`` with the moduli of the paper's search."""
-    return sunzi.make_plan("mss", domain_size, epsilon, moduli=paper_search(domain_size, epsilon, seed).moduli)
+    moduli = paper_search(domain_size, epsilon, seed).moduli
+    return sunzi.make_plan("mss", domain_size, epsilon, moduli=moduli, code="arithmetic")
 
 
 def plan_of_trial(domain_size: int, epsilon: float, seed: int) -> sunzi.Plan:
     """``mss`` with moduli of a search that several ε share; for experiments with many searches."""
     moduli = paper_search(domain_size, shared_epsilon(domain_size, epsilon), seed).moduli
-    return sunzi.make_plan("mss", domain_size, epsilon, moduli=moduli)
+    return sunzi.make_plan("mss", domain_size, epsilon, moduli=moduli, code="arithmetic")
 
 
 def moduli_of(plan: sunzi.Plan) -> tuple[int, ...]:

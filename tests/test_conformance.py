@@ -1,29 +1,38 @@
-"""Every vector of conformance/v1 against the library: the exact bytes if valid, the exact error class if invalid."""
+"""Every vector of conformance/v1: the exact bytes if valid, the exact error class if invalid.
+
+What a client does is tested on the client that devices run (``sunzi.client``) and on the operator's side, which reads
+reports, batches and tallies alone.
+"""
 
 import io
 import json
+import re
 import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
 
+import minimal_client
 import pytest
 
 import sunzi
-from sunzi import errors
-from sunzi.client.device.uploads import Upload
-from sunzi.contract import Contract
-from sunzi.client.strict_json import parse_json
+from sunzi.client import errors
+from sunzi.client import plan as trusted
 from sunzi.client.device.memoising import MemoisingClient
+from sunzi.client.device.uploads import Upload
 from sunzi.client.groups import chosen_groups
+from sunzi.client.reports import encode_report
+from sunzi.client.strict_json import parse_json
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 
 ROOT = Path(__file__).resolve().parent.parent
 VECTORS = ROOT / "conformance" / "v1"
+MINIMAL = (ROOT / "conformance" / "minimal.txt").read_text(encoding="utf-8").split()
 OTHERS = ("ordered", "tables", "number", "prefixes")
 GOOD_PREFIXES = tuple(name.replace("-", "_") + "_" for name in (*sunzi.catalogue(), *OTHERS))
+both_sides = pytest.mark.parametrize("kind", [trusted.Plan, Plan], ids=["client", "operator"])
 
 
 def names(prefix):
@@ -37,14 +46,14 @@ def load(name):
 GOOD = sorted({name for prefix in GOOD_PREFIXES for name in names(prefix)})
 
 
-def plan_of(record, directory):
+def plan_of(record, directory=None, kind=Plan):
     """The record's plan, with its labels attached if they are in a file."""
+    plan = kind.from_json(json.dumps(record["plan"]))
     if "label_file" not in record:
-        return Plan.from_json(json.dumps(record["plan"]))
-    paths = directory / "plan.json", directory / "labels.txt"
-    paths[0].write_text(json.dumps(record["plan"]), encoding="utf-8")
-    paths[1].write_bytes(record["label_file"].encode())
-    return sunzi.load_plan(paths[0], labels=paths[1])
+        return plan
+    path = directory / "labels.txt"
+    path.write_bytes(record["label_file"].encode())
+    return plan.with_labels(path)
 
 
 def scripted(texts):
@@ -63,9 +72,9 @@ class CountingSource(ScriptedSource):
 
     requests = 0
 
-    def words(self, count):
+    def array(self, count):
         self.requests += 1
-        return super().words(count)
+        return super().array(count)
 
 
 def replacement_rounds(plan, record):
@@ -92,10 +101,14 @@ def expect(error, action):
     assert (errors.PlanError if found is errors.UnknownProtocolError else found).__name__ == error
 
 
+# --- what a client does -----------------------------------------------------------------------------------------------
+
+
+@both_sides
 @pytest.mark.parametrize("name", GOOD)
-def test_plan(name, tmp_path):
+def test_plan(name, kind, tmp_path):
     record = load(name)
-    plan = plan_of(record, tmp_path)
+    plan = plan_of(record, tmp_path, kind)
     assert plan.fingerprint == record["fingerprint"]
     assert plan.to_json() == record["plan"]
     assert parse_json(plan.canonical) == record["plan"]
@@ -103,76 +116,143 @@ def test_plan(name, tmp_path):
     expect("PrivacyError", lambda: plan.client(max_epsilon=plan.epsilon * Fraction(999, 1000)))
 
 
+@both_sides
 @pytest.mark.parametrize("name", GOOD)
-def test_single_reports(name, tmp_path):
+def test_single_reports(name, kind, tmp_path):
     record = load(name)
-    plan = plan_of(record, tmp_path)
+    plan = plan_of(record, tmp_path, kind)
     for case in record["cases"]:
         source = scripted(case["words"])
         report = plan.client(source=source).report(case["value"])
         assert report.hex() == case["report"]
         assert len(case["words"]) - source.remaining == case["words_used"]
-        assert plan.client(source=scripted(case["words"])).reports([case["value"]]) == [report]
-        assert plan.tally([report]).reports == 1
 
 
+@both_sides
 @pytest.mark.parametrize("name", GOOD)
-def test_batches(name, tmp_path):
+def test_batches(name, kind, tmp_path):
     record = load(name)
-    plan = plan_of(record, tmp_path)
+    plan = plan_of(record, tmp_path, kind)
     for case in record["batches"]:
         source = scripted(case["words"])
         batch = plan.client(source=source).report_batch(case["values"])
         assert batch.hex() == case["batch"]
         assert source.remaining == 0
-        single = plan.client(source=scripted(case["words"])).reports(case["values"])
-        assert plan.tally(io.BytesIO(batch)) == plan.tally(single)
-    both = b"".join(bytes.fromhex(case["batch"]) for case in record["batches"])
-    assert plan.tally(io.BytesIO(both)).reports == sum(len(case["values"]) for case in record["batches"])
 
 
+@both_sides
+@pytest.mark.parametrize("name", names("memoised_"))
+def test_memoised(name, kind, tmp_path):
+    record = load(name)
+    plan = plan_of(record, tmp_path, kind)
+    assert plan.fingerprint == record["fingerprint"]
+    client = MemoisingClient(plan, bytes.fromhex(record["key"]), record["attribute"], max_epsilon=32)
+    for case in record["cases"]:
+        index = None if case.get("outside") else plan.domain.index(case["value"])
+        made = client.memoise(index)
+        assert made.seed.hex() == case["seed"]
+        assert made.kept == ((case["question"], case["cell"]) if "question" in case else None)
+        assert encode_report(plan.protocol.report_layout, made.report).hex() == case["report"]
+        assert client.report_index(index).hex() == case["report"]
+
+
+@both_sides
 @pytest.mark.parametrize("name", names("bad_plan_"))
-def test_bad_plan(name):
+def test_bad_plan(name, kind):
     record = load(name)
     data = bytes.fromhex(record["hex"]) if "hex" in record else record["text"].encode()
-    expect(record["error"], lambda: Plan.from_json(data))
+    expect(record["error"], lambda: kind.from_json(data))
 
 
+@both_sides
 @pytest.mark.parametrize("name", names("bad_client_"))
-def test_bad_client(name):
+def test_bad_client(name, kind):
     record = load(name)
-    plan = Plan.from_json(json.dumps(record["plan"]))
-    terms = {"max_epsilon": record.get("max_epsilon"), "fingerprint": record.get("pinned")}
+    plan = plan_of(record, kind=kind)
+    renamed = {"max_epsilon": "max_epsilon", "pinned": "fingerprint", "max_bits": "max_bits", "max_work": "max_work"}
+    terms = {renamed[key]: value for key, value in record.items() if key in renamed}
     expect(record["error"], lambda: plan.client(**terms))
-    assert plan.client(max_epsilon=plan.epsilon, fingerprint=plan.fingerprint).is_private
+    accepted = {"max_epsilon": plan.epsilon, "fingerprint": plan.fingerprint, **record.get("accepted", {})}
+    assert plan.client(**accepted).is_private
+    if not {"pinned", "max_epsilon"} & set(record):
+        memoised = {"max_epsilon": 32, **terms}
+        expect(record["error"], lambda: MemoisingClient(plan, bytes(32), "a", **memoised))
 
 
+@both_sides
 @pytest.mark.parametrize("name", names("bad_value_"))
-def test_bad_value(name):
+def test_bad_value(name, kind):
     record = load(name)
-    client = Plan.from_json(json.dumps(record["plan"])).client()
+    client = plan_of(record, kind=kind).client()
     expect(record["error"], lambda: client.report(record["value"]))
     expect(record["error"], lambda: client.report_batch([record["value"]]))
 
 
+@both_sides
 @pytest.mark.parametrize("name", names("bad_labels_"))
-def test_bad_label_file(name, tmp_path):
+def test_bad_label_file(name, kind, tmp_path):
     record = load(name)
-    assert Contract.from_json(record["plan"])
-    expect(record["error"], lambda: plan_of(record, tmp_path))
+    assert kind.from_json(json.dumps(record["plan"]))
+    expect(record["error"], lambda: plan_of(record, tmp_path, kind))
+
+
+def test_device_ids():
+    record = load("device_ids")
+    plan, key = plan_of(record, kind=trusted.Plan), bytes.fromhex(record["key"])
+    for case in record["cases"]:
+        client = MemoisingClient(plan, key, case["attribute"], max_epsilon=32)
+        assert client.report_id(case["epoch"]).hex() == case["id"]
+
+
+@pytest.mark.parametrize("name", names("bad_groups_"))
+def test_bad_groups(name):
+    record = load(name)
+    plan = plan_of(record, kind=trusted.Plan)
+    expect(record["error"], lambda: chosen_groups(plan.groups, record["groups"]))
+
+
+@pytest.mark.parametrize("name", names("upload_bodies"))
+def test_upload_bodies(name):
+    record = load(name)
+    plan = plan_of(record, kind=trusted.Plan)
+    for case in record["cases"]:
+        identity, report, token = (bytes.fromhex(case.get(name, "")) for name in ("id", "report", "token"))
+        groups = case.get("groups", {})
+        assert len(chosen_groups(plan.groups, groups)) == len(groups)
+        upload = Upload(identity, report, token or None, groups)
+        assert upload.to_bytes().hex() == case["body"]
+        assert Upload.from_bytes(bytes.fromhex(case["body"])) == upload
+
+
+# --- what an operator does --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_reports_and_batches_are_read(name, tmp_path):
+    record = load(name)
+    plan = plan_of(record, tmp_path)
+    for case in record["cases"]:
+        report = bytes.fromhex(case["report"])
+        assert plan.client(source=scripted(case["words"])).reports([case["value"]]) == [report]
+        assert plan.tally([report]).reports == 1
+    for case in record["batches"]:
+        single = plan.client(source=scripted(case["words"])).reports(case["values"])
+        assert plan.tally(io.BytesIO(bytes.fromhex(case["batch"]))) == plan.tally(single)
+    both = b"".join(bytes.fromhex(case["batch"]) for case in record["batches"])
+    assert plan.tally(io.BytesIO(both)).reports == sum(len(case["values"]) for case in record["batches"])
 
 
 @pytest.mark.parametrize("name", names("bad_report_"))
 def test_bad_report(name):
     record = load(name)
-    plan = Plan.from_json(json.dumps(record["plan"]))
+    plan = plan_of(record)
     expect(record["error"], lambda: plan.tally([bytes.fromhex(record["report"])]))
 
 
 @pytest.mark.parametrize("name", names("bad_batch_"))
 def test_bad_batch(name):
     record = load(name)
-    plan = Plan.from_json(json.dumps(record["plan"]))
+    plan = plan_of(record)
     batch = bytes.fromhex(record["batch"])
     expect(record["error"], lambda: plan.tally(io.BytesIO(batch)))
     expect(record["error"], lambda: plan.tally(batch))
@@ -181,7 +261,7 @@ def test_bad_batch(name):
 @pytest.mark.parametrize("name", names("tally_"))
 def test_tally(name):
     record = load(name)
-    plan = Plan.from_json(json.dumps(record["plan"]))
+    plan = plan_of(record)
     tally = Tally.from_bytes(bytes.fromhex(record["tally"]))
     assert tally == plan.tally(bytes.fromhex(record["batch"]))
     assert Tally.from_bytes(tally.to_bytes()) == tally
@@ -195,32 +275,78 @@ def test_bad_tally(name):
     expect(record["error"], lambda: Tally.from_bytes(bytes.fromhex(record["tally"])))
 
 
-def test_device_ids():
-    record = load("device_ids")
-    plan, key = Plan.from_json(json.dumps(record["plan"])), bytes.fromhex(record["key"])
-    for case in record["cases"]:
-        assert (
-            MemoisingClient(plan, key, case["attribute"], max_epsilon=32).report_id(case["epoch"]).hex() == case["id"]
-        )
+# --- the minimal profile ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", names("bad_groups_"))
-def test_bad_groups(name):
-    record = load(name)
-    plan = Plan.from_json(json.dumps(record["plan"]))
-    expect(record["error"], lambda: chosen_groups(plan.groups, record["groups"]))
+def refused_by_minimal_client(error, action):
+    with pytest.raises(minimal_client.RefusedError) as caught:
+        action()
+    assert type(caught.value).__name__ == error
 
 
-def test_upload_bodies():
-    record = load("upload_bodies")
-    plan = Plan.from_json(json.dumps(record["plan"]))
-    for case in record["cases"]:
-        identity, report, token = (bytes.fromhex(case.get(name, "")) for name in ("id", "report", "token"))
-        groups = case.get("groups", {})
-        assert len(chosen_groups(plan.groups, groups)) == len(groups)
-        upload = Upload(identity, report, token or None, groups)
-        assert upload.to_bytes().hex() == case["body"]
-        assert Upload.from_bytes(bytes.fromhex(case["body"])) == upload
+@pytest.mark.parametrize("name", MINIMAL)
+def test_minimal_client_passes_the_profile(name):
+    record, load_plan = load(name), minimal_client.Plan
+    text = json.dumps(record.get("plan")).encode()
+    if name.startswith("bad_plan_"):
+        data = bytes.fromhex(record["hex"]) if "hex" in record else record["text"].encode()
+        refused_by_minimal_client(record["error"], lambda: load_plan(data))
+    elif name.startswith("bad_client_"):
+        assert load_plan(text)
+        terms = {key: record[key] for key in ("max_epsilon", "pinned") if key in record}
+        refused_by_minimal_client(record["error"], lambda: load_plan(text, **terms))
+    elif name.startswith("bad_value_"):
+        refused_by_minimal_client(record["error"], lambda: load_plan(text).index(record["value"]))
+    elif name.startswith("memoised_"):
+        device = minimal_client.Device(load_plan(text), bytes.fromhex(record["key"]), record["attribute"])
+        for case in record["cases"]:
+            value = case.get("value", object())
+            assert device.seed(value)[0].hex() == case["seed"]
+            assert device.report(value).hex() == case["report"]
+    elif name == "device_ids":
+        for case in record["cases"]:
+            device = minimal_client.Device(load_plan(text), bytes.fromhex(record["key"]), case["attribute"])
+            assert device.report_id(case["epoch"]).hex() == case["id"]
+    elif name == "upload_bodies":
+        for case in record["cases"]:
+            token = bytes.fromhex(case["token"]) if "token" in case else None
+            body = minimal_client.upload_body(bytes.fromhex(case["id"]), token, bytes.fromhex(case["report"]))
+            assert body.hex() == case["body"]
+    else:
+        plan = load_plan(text, max_epsilon="32", pinned=record["fingerprint"])
+        for case in record["cases"]:
+            words = iter([int(word) for word in case["words"]])
+            assert plan.report(plan.index(case["value"]), words.__next__).hex() == case["report"]
+            assert len(list(words)) == len(case["words"]) - case["words_used"]
+
+
+@pytest.mark.parametrize("name", sorted({*GOOD, *names("memoised_")} - set(MINIMAL)))
+def test_no_plan_of_the_profile_is_missing(name):
+    """A minimal client refuses every plan of version 1 outside the profile, like any that it does not understand."""
+    text = json.dumps(load(name)["plan"]).encode()
+    refused_by_minimal_client("PlanError", lambda: minimal_client.Plan(text))
+
+
+def test_profile_lists_what_a_minimal_client_must_do():
+    """The refused plans that are not listed have thresholds outside the profile: there, PlanError is as good."""
+    assert [(VECTORS / f"{name}.json").exists() for name in MINIMAL] == [True] * len(MINIMAL)
+    assert [name for name in MINIMAL if name.startswith(("bad_report_", "bad_batch_", "tally_", "bad_tally_"))] == []
+    missing = sorted(set(names("bad_plan_")) - set(MINIMAL))
+    assert {load(name)["error"] for name in missing} == {"PrivacyError"}
+    for name in missing:
+        refused_by_minimal_client("PlanError", lambda name=name: minimal_client.Plan(load(name)["text"].encode()))
+    for name in set(names("bad_value_")) - set(MINIMAL):
+        text = json.dumps(load(name)["plan"]).encode()
+        refused_by_minimal_client("PlanError", lambda text=text: minimal_client.Plan(text))
+
+
+def test_minimal_client_knows_nothing_of_the_library():
+    source = Path(minimal_client.__file__).read_text(encoding="utf-8")
+    assert not re.search("^ *(import|from) (sunzi|numpy)", source, flags=re.MULTILINE)
+    assert len(source.splitlines()) < 280
+
+
+# --- the vectors ------------------------------------------------------------------------------------------------------
 
 
 def test_every_file_is_tested():
@@ -235,10 +361,15 @@ def test_every_file_is_tested():
         "bad_batch_",
         "bad_tally_",
         "tally_",
+        "memoised_",
+        "upload_bodies",
     )
-    tested = {*GOOD, "device_ids", "upload_bodies", *(name for prefix in prefixes for name in names(prefix))}
+    tested = {*GOOD, "device_ids", *(name for prefix in prefixes for name in names(prefix))}
     assert tested == {path.stem for path in VECTORS.iterdir()}
-    assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 780_000
+    assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 850_000
+    page = (ROOT / "conformance" / "README.md").read_text(encoding="utf-8")
+    for kind in (*prefixes[:-1], "device_ids", "upload_bodies"):
+        assert f"`{kind}*`" in page or f"`{kind}`" in page
 
 
 def test_vectors_cover_protocols_designs_and_edges(tmp_path):
@@ -271,6 +402,16 @@ def test_vectors_cover_protocols_designs_and_edges(tmp_path):
     assert kinds >= {("ordered", "cyclotomic"), ("tables", "cyclotomic"), ("number", "singletons")}
     assert set(sizes) == protocols
     assert all(len(found) >= 4 for found in sizes.values())
+
+
+def test_memoised_vectors_cover_protocols_and_domains():
+    records = [load(name) for name in names("memoised_")]
+    assert {record["plan"]["protocol"] for record in records} == {*sunzi.catalogue(), *OTHERS}
+    keys = {key for record in records for key in record["plan"]["domain"]}
+    assert keys >= {"size", "labels", "labels_sha256", "other", "range", "attributes", "symbols"}
+    kept = {record["plan"]["protocol"] for record in records if "question" in record["cases"][0]}
+    assert kept == set(OTHERS)
+    assert all(record["cases"][-1]["outside"] for record in records)
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-ELSEWHERE = {"cluster.md"}  # runs in tests/tables, which makes sure of Java
+# The first runs in tests/tables, which makes sure of Java; the second shows parts of the source.
+ELSEWHERE = {"cluster.md", "format.md"}
 
 
 def blocks(page: Path) -> list[str]:

@@ -6,31 +6,35 @@ import pytest
 
 import sunzi
 from sunzi import errors
+from sunzi.client import errors as client_errors
+
+CLASSES = [
+    value
+    for module in (client_errors, errors)
+    for value in vars(module).values()
+    if inspect.isclass(value) and value.__module__ == module.__name__
+]
 
 
 def test_every_error_class_is_public():
-    tree = {
-        name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
-    }
-    assert tree
-    assert tree <= set(sunzi.__all__)
+    assert len(CLASSES) > 10
+    assert {each.__name__ for each in CLASSES} <= set(sunzi.__all__)
 
 
 def test_every_error_has_the_common_base():
-    classes = [value for value in vars(errors).values() if inspect.isclass(value)]
-    assert all(issubclass(value, (errors.SunziError, UserWarning)) for value in classes)
+    assert all(issubclass(value, (sunzi.SunziError, UserWarning)) for value in CLASSES)
 
 
 @pytest.mark.parametrize(
     ("error", "base"),
     [
-        (errors.ParameterError, ValueError),
-        (errors.DomainError, errors.ParameterError),
-        (errors.PrivacyError, errors.PlanError),
-        (errors.ReportError, ValueError),
-        (errors.TallyError, ValueError),
-        (errors.BudgetError, RuntimeError),
-        (errors.StoreError, RuntimeError),
+        (sunzi.ParameterError, ValueError),
+        (sunzi.DomainError, sunzi.ParameterError),
+        (sunzi.PrivacyError, sunzi.PlanError),
+        (sunzi.ReportError, ValueError),
+        (sunzi.TallyError, ValueError),
+        (sunzi.BudgetError, RuntimeError),
+        (sunzi.StoreError, RuntimeError),
     ],
 )
 def test_handlers_of_built_in_errors_catch_them(error, base):

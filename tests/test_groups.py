@@ -73,12 +73,12 @@ def test_bad_groups_are_refused(groups, message):
         declare_groups(groups)
     contract = PLAIN.to_json() | {"groups": groups}
     with pytest.raises(PlanError):
-        sunzi.contract.Contract.from_json(contract)
+        sunzi.Plan.from_terms(contract)
 
 
 def test_an_empty_object_is_not_canonical():
     with pytest.raises(PlanError, match="must not be empty"):
-        sunzi.contract.Contract.from_json(PLAIN.to_json() | {"groups": {}})
+        sunzi.Plan.from_terms(PLAIN.to_json() | {"groups": {}})
 
 
 def test_an_upload_names_declared_groups_only():

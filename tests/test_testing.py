@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from sunzi import testing
+from sunzi.client.randomness import WordSource
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.client.randomness import WordSource
+from sunzi.numerics.randomness import word_array
 from sunzi.protocols import registry
 from sunzi.protocols.base import Messages
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
@@ -110,7 +111,7 @@ class Deaf(GeneralizedRandomizedResponse):
     name = "deaf"
 
     def randomize(self, values: np.ndarray, source: WordSource) -> Messages:
-        source.words(values.size)
+        word_array(source, values.size)
         return values
 
 

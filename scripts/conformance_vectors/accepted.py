@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from conformance_vectors.cases import Case, good_cases
+from conformance_vectors.memoised import memoised
 from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, NUMBER, ORDERED, OUE, PREFIXES, SS, TABLES, Record
 from conformance_vectors.record_cases import record_cases
 from conformance_vectors.text_cases import text_cases
 from conformance_vectors.words import Awkward, Script, crafted_prefixes
-from sunzi.client.device.uploads import Upload
-from sunzi.contract import Contract
 from sunzi.client.device.memoising import MemoisingClient
+from sunzi.client.device.uploads import Upload
 from sunzi.domains.labels import Domain
-from sunzi.numerics.randomness import ReproducibleSource
-from sunzi.client.randomness import WordSource
+from sunzi.numerics.randomness import ArraySource, ReproducibleSource
 from sunzi.plan import Plan
 
 SEED = 20_250_101
@@ -35,8 +34,11 @@ def accepted() -> Iterator[tuple[str, Record]]:
         if case.domain.labels_sha256:
             yield f"{case.name}_untidy", good_record(case) | {"label_file": untidy_label_file(case.domain)}
     yield from tallies()
+    yield from memoised()
     yield "device_ids", device_ids()
-    yield "upload_bodies", upload_bodies()
+    yield "upload_bodies", upload_bodies(Plan.from_terms(GRR), [{}])
+    groups = {"release": "125.0-beta+2", "constructor": "Z", "country": "FR"}
+    yield "upload_bodies_groups", upload_bodies(declaring_plan(), [{"country": "DE"}, groups])
 
 
 def good_record(case: Case) -> Record:
@@ -55,7 +57,7 @@ def untidy_label_file(domain: Domain) -> str:
     return "\ufeff" + " \t\r\n".join(domain.labels or ())
 
 
-def single_records(case: Case, stream: WordSource) -> Iterator[Record]:
+def single_records(case: Case, stream: ArraySource) -> Iterator[Record]:
     """Crafted reports, then random ones; each script holds one word more than the report uses."""
     for prefix in crafted_prefixes(case.plan, case.domain.index(case.value(0))):
         yield single_record(case, case.value(0), Script(prefix, stream), stream)
@@ -63,14 +65,14 @@ def single_records(case: Case, stream: WordSource) -> Iterator[Record]:
         yield single_record(case, case.value(number), Script([], stream), stream)
 
 
-def single_record(case: Case, value: Any, source: Script, stream: WordSource) -> Record:
+def single_record(case: Case, value: Any, source: Script, stream: ArraySource) -> Record:
     """One report of ``value``."""
     report = case.plan.client(source=source).report(value)
     words = [*source.taken, int(stream.words(1)[0])]
     return {"value": value, "words": texts(words), "report": report.hex(), "words_used": len(source.taken)}
 
 
-def batch_records(case: Case, stream: WordSource) -> Iterator[Record]:
+def batch_records(case: Case, stream: ArraySource) -> Iterator[Record]:
     """An empty batch, a batch of one, and batches with rejections in several rounds."""
     yield batch_record(case, 0, Script([], stream))
     if case.batch_rows:
@@ -99,7 +101,7 @@ def tally_bytes(header: Record | bytes, counts: Sequence[int], magic: bytes = b"
 
 def device_ids() -> Record:
     """The ids of a device's reports, by attribute and epoch."""
-    key, plan = bytes(range(32)), Plan.from_contract(Contract.from_json(GRR))
+    key, plan = bytes(range(32)), Plan.from_terms(GRR)
     address = "https://collector.example/v1/collections"
     pairs = [
         ("browser", f"{address}/browsers/epochs/1"),
@@ -116,6 +118,11 @@ def device_ids() -> Record:
         ("browser", "https://collector.example:8443/behind/v1/collections/browsers/epochs/1"),
         ("browser", "http://[2001:DB8:0::1]:8765/v1/collections/browsers/epochs/1"),
         ("browser", "http://[2001:db8::1]:8765/v1/collections/browsers/epochs/1"),
+        ("browser", "https://collector.example./v1/collections/browsers/epochs/1"),
+        ("browser", "https://Collector.EXAMPLE.:443/v1/collections/browsers/epochs/1"),
+        ("年齢", f"http://127.0.0.1.:8765/v1/collections/age/epochs/{1 << 31}"),
+        ("browser", "https://MÜNCHEN.example/v1/collections/browsers/epochs/1"),
+        ("browser", "https://xn--mnchen-3ya.example./v1/collections/browsers/epochs/1"),
     ]
     cases = [
         {
@@ -128,13 +135,17 @@ def device_ids() -> Record:
     return {"plan": GRR, "key": key.hex(), "cases": cases}
 
 
-def upload_bodies() -> Record:
-    """The bodies of uploads, with and without a token and groups."""
-    plan = next(case.plan for case in good_cases() if case.name == "grr_groups")
+def declaring_plan() -> Plan:
+    """A plan that declares groups."""
+    return next(case.plan for case in good_cases() if case.name == "grr_groups")
+
+
+def upload_bodies(plan: Plan, chosen_groups: Iterable[dict[str, str]]) -> Record:
+    """The bodies of uploads, with and without a token."""
     identity, token, report = bytes(range(16)), bytes(range(32)), b"\x01"
     cases = []
     for chosen_token in (None, token):
-        for groups in ({}, {"country": "DE"}, {"release": "125.0-beta+2", "constructor": "Z", "country": "FR"}):
+        for groups in chosen_groups:
             body = Upload(identity, report, chosen_token, groups).to_bytes()
             case = {"id": identity.hex(), "token": chosen_token and chosen_token.hex(), "groups": groups}
             cases.append({**{k: v for k, v in case.items() if v}, "report": report.hex(), "body": body.hex()})
@@ -157,7 +168,7 @@ def tallies() -> Iterator[tuple[str, Record]]:
         ("tables", TABLES, 10),
         ("prefixes", PREFIXES, None),
     ):
-        plan = Plan.from_contract(Contract.from_json(plan_record))
+        plan = Plan.from_terms(plan_record)
         indices = plan.domain.indices(words) if spread is None else few * spread
         batch = plan.client(source=Script([], stream)).report_indices(indices)
         tally = plan.tally(batch)

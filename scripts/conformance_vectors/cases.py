@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from conformance_vectors.plans import View, parameters_of
-from sunzi.contract import Contract
+from conformance_vectors.plans import View, parameters_of, terms
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domains.labels import Domain
-from sunzi.client.groups import declare_groups
 from sunzi.plan import Plan
 
 
@@ -35,12 +33,10 @@ class Case:
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
-        epsilon = Fraction(self.epsilon)
-        parameters = parameters_of(self.protocol, epsilon, self.designs, self.views, self.domain.sizes)
-        plan = Plan.from_contract(
-            Contract(self.protocol, epsilon, self.domain, parameters, declare_groups(self.groups))
-        )
-        object.__setattr__(self, "plan", plan)
+        parameters = parameters_of(self.protocol, Fraction(self.epsilon), self.designs, self.views, self.domain.sizes)
+        plan = Plan.from_terms(terms(self.protocol, self.domain, self.epsilon, parameters))
+        # A plan names its label file; the domain has its labels.
+        object.__setattr__(self, "plan", Plan(plan.protocol, self.domain, self.groups))
 
     def value(self, number: int) -> Any:
         """The value of report ``number``: the given values in turn, or values spread over the domain."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from sunzi.contract import Contract
 from sunzi.client.strict_json import canonical_json
+from sunzi.client.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
@@ -19,7 +19,6 @@ from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
 from sunzi.domains.texts import OpenDomain
-from sunzi.client.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
 
 Record = dict[str, Any]
 View = tuple[int | list[int] | Record, int]
@@ -54,10 +53,15 @@ def prefix(digits: int, base: int, modulus: int, role: str = "search") -> Record
 
 def plan_json(protocol: str, domain: Domain, epsilon: str, *designs: Design, views: Sequence[View] = ()) -> Record:
     """A valid plan as a fresh JSON value that callers may change."""
-    budget = Fraction(epsilon)
-    contract = Contract(protocol, budget, domain, parameters_of(protocol, budget, designs, views, domain.sizes))
-    loaded: Record = json.loads(canonical_json(contract.to_json()))
+    parameters = parameters_of(protocol, Fraction(epsilon), designs, views, domain.sizes)
+    loaded: Record = json.loads(canonical_json(terms(protocol, domain, epsilon, parameters)))
     return loaded
+
+
+def terms(protocol: str, domain: Domain, epsilon: str, parameters: Record) -> Record:
+    """A plan."""
+    start = {"format": "sunzi-plan", "version": 1, "protocol": protocol, "epsilon": epsilon}
+    return {**start, "domain": domain.to_json(), "parameters": parameters}
 
 
 def spoilt(plan: Record, path: str, value: Any) -> Record:

@@ -22,6 +22,7 @@ from conformance_vectors.plans import (
     OUE,
     PGR,
     PREFIXES,
+    RAPPOR,
     SS,
     TABLES,
     Record,
@@ -29,13 +30,13 @@ from conformance_vectors.plans import (
     spoilt,
 )
 from conformance_vectors.words import LARGEST_WORD, payload_of
+from sunzi.client.errors import ReportError
+from sunzi.client.reports import BATCH_MAGIC
 from sunzi.client.strict_json import canonical_json
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
-from sunzi.client.errors import ReportError
-from sunzi.client.reports import BATCH_MAGIC
 
 
 def refused_messages() -> Iterator[tuple[str, Record]]:
@@ -56,6 +57,41 @@ def bad_clients() -> Iterator[tuple[str, Record]]:
     yield "bad_client_epsilon_by_a_hair", {"reason": "epsilon 1 exceeds it", **start, "max_epsilon": "999999/1000000"}
     other = hashlib.sha256(canonical_json(SS)).hexdigest()
     yield "bad_client_pinned", {"reason": "pinned to another plan", **start, "pinned": other}
+    start = {"error": "PlanError"}
+    wide = plan_json("oue", Domain((1 << 20) + 1), "1")
+    raised = {"accepted": {"max_bits": (1 << 20) + 1}}
+    yield "bad_client_bits", {"reason": "2^20 + 1 bits exceed 2^20, the default", **start, "plan": wide, **raised}
+    wider = plan_json("oue", Domain((1 << 21) + 1), "1")
+    raised = {"accepted": {"max_bits": 1 << 22, "max_work": (1 << 21) + 1}}
+    reason = "work of 2^21 + 1 exceeds 2^21, the default"
+    yield "bad_client_work", {"reason": reason, **start, "plan": wider, "max_bits": 1 << 22, **raised}
+    yield from costly_clients()
+
+
+def costly_clients() -> Iterator[tuple[str, Record]]:
+    """Plans whose reports have one bit, or one step of work, more than the client allows."""
+    bitmap = plan_json("ss", Domain(20), "1", Subsets(20, 5, "bitmap"))
+    for name, plan, bits, work in (
+        ("grr", GRR, 3, 2),
+        ("labels", LABELS, 2, 2),
+        ("ss", SS, Subsets(10, 3).payload_bits, 15),
+        ("ss_bitmap", bitmap, 20, 27),
+        ("ss_compact", COMPACT, 6, 4),
+        ("pgr", PGR, 5, 3),
+        ("oue", OUE, 4, 4),
+        ("rappor", RAPPOR, 4, 4),
+        ("mss", MSS, 2 + Subsets(7, 2).payload_bits, 12),
+        ("mss_compact", MSS_COMPACT, 5, 5),
+        ("ordered", ORDERED, 7, 5),
+        ("tables", TABLES, 9, 5),
+        ("number", NUMBER, 3, 3),
+        ("prefixes", PREFIXES, 7, 5),
+    ):
+        for option, needed in (("bits", bits), ("work", work)):
+            refused, accepted = {f"max_{option}": needed - 1}, {"accepted": {f"max_{option}": needed}}
+            reason = f"{needed} exceed {needed - 1}"
+            start = {"reason": reason, "error": "PlanError", "plan": plan}
+            yield f"bad_client_{option}_{name}", {**start, **refused, **accepted}
 
 
 def bad_values() -> Iterator[tuple[str, Record]]:
@@ -72,6 +108,7 @@ def bad_values() -> Iterator[tuple[str, Record]]:
         ("unknown_label", plain, "d"),
         ("index_for_label", plain, 0),
         ("label_of_other_case", plain, "A"),
+        ("number_with_other", LABELS, 0),
         ("below_range", ORDERED, -0.001),
         ("above_range", ORDERED, 5000.0000000001),
         ("boolean_for_number", ORDERED, True),

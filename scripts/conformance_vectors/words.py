@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.designs.base import Design
-from sunzi.designs.response import BlockResponse
 from sunzi.client.errors import ReportError
 from sunzi.client.reports import byte_length
-from sunzi.numerics.randomness import Words
-from sunzi.client.randomness import WordSource
-from sunzi.numerics.subset_sampling import variate_bounds, word_ends
+from sunzi.designs.base import Design
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.subsets import Subsets
+from sunzi.numerics.randomness import ArraySource, Words
 from sunzi.plan import Plan
 from sunzi.protocols.rounding import RoundedNumbers
 from sunzi.protocols.views import ViewsProtocol
@@ -50,34 +50,26 @@ def word_for(bound: int, variate: int) -> int:
     return word
 
 
-class Script(WordSource):
+class Script(ArraySource):
     """Returns given words first, then those of a stream, and records all words it returned."""
 
-    reproducible = True
-
-    def __init__(self, prefix: Iterable[int], stream: WordSource) -> None:
+    def __init__(self, prefix: Iterable[int], stream: ArraySource) -> None:
         self._prefix = list(prefix)
         self._stream = stream
         self.taken: list[int] = []
 
-    def words(self, count: int) -> Words:
+    def array(self, count: int) -> Words:
         """Return the next ``count`` words."""
         first, self._prefix = self._prefix[:count], self._prefix[count:]
-        rest = self._stream.words(count - len(first))
-        rest_words = [int(word) for word in rest]
-        self.taken += first + rest_words
-        result = self._stream.words(0).copy()
-        result.resize(count, refcheck=False)
-        result[:] = first + rest_words
-        return result
+        words = first + self._stream.array(count - len(first)).tolist()
+        self.taken += words
+        return np.array(words, dtype=np.uint64)
 
 
-class Awkward(WordSource):
+class Awkward(ArraySource):
     """A stream in which about every third word is an edge of this plan."""
 
-    reproducible = True
-
-    def __init__(self, stream: WordSource, plan: Plan) -> None:
+    def __init__(self, stream: ArraySource, plan: Plan) -> None:
         self._stream = stream
         self._pool = [0, 0, 0, LARGEST_WORD]
         for bound in sorted(bounds_of(plan)):
@@ -88,9 +80,9 @@ class Awkward(WordSource):
             ends = np.cumsum([view.share for view in plan.protocol.views[:-1]], dtype=np.uint64).tolist()
             self._pool += [word for end in ends for word in ((end << 32) - 1, end << 32)]
 
-    def words(self, count: int) -> Words:
+    def array(self, count: int) -> Words:
         """Return the next ``count`` words."""
-        words, choice = self._stream.words(count).copy(), self._stream.words(count)
+        words, choice = self._stream.array(count), self._stream.array(count)
         for position, chosen in enumerate(choice.tolist()):
             if chosen % 3 == 0:
                 words[position] = self._pool[chosen // 3 % len(self._pool)]
@@ -113,7 +105,7 @@ def bounds_of(plan: Plan) -> set[int]:
 
 def thresholds_of(plan: Plan) -> set[int]:
     """All thresholds of this plan."""
-    parameters = plan.contract.parameters
+    parameters = plan.protocol.parameters()
     if "true_threshold" in parameters:
         return {int(parameters["true_threshold"]), int(parameters["false_threshold"])}
     return {response.threshold for response in responses_of(plan)}
@@ -129,7 +121,7 @@ def crafted_prefixes(plan: Plan, index: int) -> Iterator[list[int]]:
         j = number % len(responses)
         bounds = [int(bound) for bound in responses[j].design.draw_bounds]
         yield first_words(plan, index, number, j) + edge_rows(responses[j].threshold, bounds)[number]
-    if "response" in plan.contract.parameters and plan.contract.parameters["response"].get("code") == "arithmetic":
+    if "response" in plan.protocol.parameters() and plan.protocol.parameters()["response"].get("code") == "arithmetic":
         for eighths in range(1, 8):
             yield words_of_subset(responses[0], index, carrying_subset(responses[0].design, eighths))
 
@@ -154,6 +146,7 @@ def carrying_subset(design: Design, eighths: int) -> list[int]:
 def words_of_subset(response: BlockResponse, index: int, subset: list[int]) -> list[int]:
     """The words with which the value ``index`` reports this subset."""
     design = response.design
+    assert isinstance(design, Subsets), "only these have the arithmetic code"
     truth = index in subset
     others = [point for point in range(design.points) if point != index]
     wanted = [point for point in subset if point != index]
@@ -164,14 +157,12 @@ def words_of_subset(response: BlockResponse, index: int, subset: list[int]) -> l
         at = others.index(point)
         variates.append(at - place)
         others[place], others[at] = others[at], others[place]
-    bounds = variate_bounds(design.points, design.block_size)
-    words, start = [response.threshold - 1 if truth else response.threshold], 0
-    for end, bound in zip(word_ends(bounds).tolist(), design.draw_bounds.tolist(), strict=True):
+    words, rest = [response.threshold - 1 if truth else response.threshold], iter(variates)
+    for share in design.shares:
         joint = 0
-        for variate, limit in zip(variates[start:end], bounds[start:end].tolist(), strict=True):
-            joint = joint * limit + variate
-        words.append(word_for(bound, joint))
-        start = end
+        for limit in share:
+            joint = joint * limit + next(rest)
+        words.append(word_for(prod(share), joint))
     return words
 
 
@@ -191,7 +182,7 @@ def first_words(plan: Plan, index: int, number: int, j: int) -> list[int]:
         rest = index * (plan.protocol.grid_points - 1) % steps
         drawn = rest if number % 2 else max(rest - 1, 0)  # down, up
         return ([last_rejected(steps)] if surplus(steps) else []) + [word_for(steps, drawn)]
-    return [] if "response" in plan.contract.parameters else selector_words(len(plan.protocol.responses), j)
+    return [] if "response" in plan.protocol.parameters() else selector_words(len(plan.protocol.responses), j)
 
 
 EDGE_ROWS = 6
@@ -213,8 +204,8 @@ def edge_rows(threshold: int, bounds: list[int]) -> list[list[int]]:
 
 def unary_prefixes(plan: Plan, index: int) -> Iterator[list[int]]:
     """All ones, all zeros, and both sides of both thresholds."""
-    true = int(plan.contract.parameters["true_threshold"])
-    false = int(plan.contract.parameters["false_threshold"])
+    true = int(plan.protocol.parameters()["true_threshold"])
+    false = int(plan.protocol.parameters()["false_threshold"])
     size = plan.domain.size
     yield [0] * size
     yield [LARGEST_WORD] * size

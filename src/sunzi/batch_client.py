@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sunzi import wire
 from sunzi._typing import Integers
 from sunzi.client.client import Client
+from sunzi.client.errors import ParameterError
+from sunzi.client.randomness import WordSource
+from sunzi.numerics.randomness import ReproducibleSource
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -24,6 +27,15 @@ class BatchClient(Client):
     """
 
     plan: Plan
+
+    def __init__(
+        self, plan: Plan, *, seed: int | None = None, source: WordSource | None = None, **options: Any
+    ) -> None:
+        if seed is not None:
+            if source is not None:
+                raise ParameterError("give a seed or a source, not both")
+            source = ReproducibleSource(seed)
+        super().__init__(plan, source=source, **options)
 
     def reports(self, values: object) -> list[bytes]:
         """A list of reports, one per value: a list, an array, or a column of a data frame."""

@@ -13,10 +13,14 @@ from sunzi.atomic_files import write_atomically
 from sunzi.batch import BatchGuarantee, Reader, batch_guarantee, minimum_batch
 from sunzi.batch_client import BatchClient
 from sunzi.client import plan as client
+from sunzi.client.designs.subset_code import MOST_POINTS as MOST_CODED
+from sunzi.client.designs.subset_code import word_bits
+from sunzi.client.designs.subsets import BITMAP
 from sunzi.client.epsilon import Epsilon, parse_epsilon
-from sunzi.client.errors import ParameterError
 from sunzi.client.groups import groups_in_words
 from sunzi.client.randomness import WordSource
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.subsets import Subsets
 from sunzi.display.markup import facts_table, for_notebook
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
@@ -175,11 +179,8 @@ class Plan(client.Plan):
         fingerprint: refuse the plan if its fingerprint differs.
         limits: ``max_bits`` and ``max_work``, what one report may cost the device.
         """
-        if seed is not None:
-            if source is not None:
-                raise ParameterError("give a seed or a source, not both")
-            source = ReproducibleSource(seed)
-        return BatchClient(self, source=source, max_epsilon=max_epsilon, fingerprint=fingerprint, **limits)
+        terms = {"max_epsilon": max_epsilon, "fingerprint": fingerprint}
+        return BatchClient(self, seed=seed, source=source, **terms, **limits)
 
     def simulate(self, values: object, *, seed: int | Sequence[int]) -> Tally:
         """A tally distributed like that of real reports of these values, without encoding any report.
@@ -294,6 +295,7 @@ class Plan(client.Plan):
         bits = bits_in_words(self.report_bits)
         if self.max_report_bits != self.report_bits:
             bits += f" on average, at most {self.max_report_bits:,}"
+        bits += _code_in_words(self.protocol.responses)
         errors = [f"± {percent(self.expected_mse(users) ** 0.5)} with {users:,} users" for users in _USERS]
         return [
             ("fingerprint", self.fingerprint),
@@ -314,6 +316,17 @@ class Plan(client.Plan):
     def _repr_html_(self) -> str:
         """The facts as a table, for notebooks."""
         return for_notebook(facts_table(self.facts()))
+
+
+def _code_in_words(responses: Sequence[BlockResponse]) -> str:
+    """Which code the subsets of a report have, and what it costs."""
+    designs = [response.design for response in responses if isinstance(response.design, Subsets)]
+    bitmaps = [design for design in designs if design.code == BITMAP and design.points <= MOST_CODED]
+    if not bitmaps:
+        return ", in the shortest code" if designs else ""
+    shortest = sum(word_bits(design.points, design.block_size) for design in bitmaps)
+    longer = sum(design.points for design in bitmaps) / shortest - 1
+    return f", as bitmaps: {percent(longer, 0)} longer than the shortest code, and a server reads them 50 times faster"
 
 
 DomainLike = int | Iterable[str] | Domain
@@ -367,7 +380,19 @@ def make_plan(
 ) -> Plan: ...
 @overload
 def make_plan(
-    protocol: Literal["mss", "mss-compact"],
+    protocol: Literal["mss"],
+    domain: DomainLike,
+    epsilon: Epsilon,
+    *,
+    other: str | None = None,
+    groups: GroupLists | None = None,
+    moduli: Iterable[int] | None = None,
+    count: int = ...,
+    code: Literal["arithmetic", "bitmap"] | None = None,
+) -> Plan: ...
+@overload
+def make_plan(
+    protocol: Literal["mss-compact"],
     domain: DomainLike,
     epsilon: Epsilon,
     *,
@@ -417,6 +442,8 @@ def make_plan(
           plan then has the least error, by the smallest blocks that keep the limit.
         - ``prefixes``, for an :class:`OpenDomain`: ``list_only``, to plan no search, so that only texts that you list
           later can be estimated; ``cells``, the minimum number of cells of a view.
+        - ``mss``: ``code`` as for ``ss``; by default the bitmap where it is at most a quarter longer (up to about ε =
+          1.15), because a server reads it some 50 times faster.
         - ``mss``, ``mss-compact``: ``moduli``, distinct primes, with a :class:`PlanWarning` if they have more than
           twice the error of the default ones; or ``count``, how many to choose.
 

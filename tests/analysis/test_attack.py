@@ -7,6 +7,7 @@ import pytest
 from small_records import RECORD_PLANS
 
 import sunzi
+from sunzi import wire
 from sunzi.analysis import Attack, Prior, attack_growth, attackability, simulate_attack
 from sunzi.analysis.attack import attack_trials, fresh_rounds, guess, replayed_rounds
 from sunzi.analysis.evidence import decode, read_reports
@@ -35,7 +36,7 @@ def make(name, size, options, epsilon):
 
 def trials_for(plan):
     """Enough to detect a wrong formula, few enough for subsets of thousands of bits."""
-    return min(attack_trials(plan), 60_000 if plan.protocol.report_layout.is_narrow else 4_000)
+    return min(attack_trials(plan), 60_000 if wire.is_narrow(plan.protocol.report_layout) else 4_000)
 
 
 @pytest.mark.slow
@@ -206,7 +207,7 @@ def test_an_attack_repeats_and_becomes_plain_values():
 def test_another_client_than_the_one_that_ships_is_attacked():
     plan = sunzi.make_plan("grr", 10, 1)
 
-    class Frank(sunzi.Client):
+    class Frank(sunzi.BatchClient):
         def report_indices(self, indices):
             from sunzi import wire
 

@@ -92,6 +92,6 @@ def test_protocols_of_another_kind_are_refused():
         choose = from_parameters = parameters = randomize = encode = decode = count = estimate = None
         words_per_report = expected_mse = worst_mse = attackability = support_probabilities = None
 
-    plan = sunzi.Plan(sunzi.make_plan("grr", 5, 1).contract, Foreign())
+    plan = sunzi.Plan(Foreign(), sunzi.Domain(5))
     with pytest.raises(sunzi.ParameterError, match="foreign"):
         tightest_event(plan, np.random.default_rng(1))

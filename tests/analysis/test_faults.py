@@ -17,7 +17,7 @@ LEVEL = 0.99999
 def control(fault):
     """The same audit of the shipped client."""
     plan = fault.plan()
-    honest = Plan.from_contract(plan.contract).client(seed=SEED)
+    honest = Plan.from_json(plan.canonical).client(seed=SEED)
     return audit(plan, client=honest, trials=fault.trials, seed=SEED, confidence=LEVEL, **fault.options)
 
 

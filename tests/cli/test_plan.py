@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+import minimal_client
 import pytest
 
 import sunzi
@@ -241,3 +242,41 @@ def test_central_epsilon_with_its_conditions(shown, answer):
     (option,) = answer(*words)["options"]
     assert 0 < option["central_attack"] <= option["central_epsilon"] < 0.01
     assert option["delta"] == 1e-8
+
+
+def test_minimal_profile_recommends_plans_for_small_clients(answer, tmp_path):
+    path = tmp_path / "plan.json"
+    found = answer(*SMALL, "--profile", "minimal", "-o", str(path))
+    assert [option["protocol"] for option in found["options"]] == ["grr", "ss-compact"]
+    assert minimal_client.Plan(path.read_bytes()).digest.hex() == found["fingerprint"]
+    assert answer(*SMALL, "--profile", "minimal", "--protocol", "grr")["protocol"] == "grr"
+    target = ("plan", "--size", "100", "--users", "1e5", "--target-error", "0.01", "--profile", "minimal")
+    assert answer(*target)["protocol"] in ("grr", "ss-compact")
+
+
+def test_minimal_profile_puts_labels_into_the_plan(answer, tmp_path):
+    labels, path = tmp_path / "labels.txt", tmp_path / "plan.json"
+    labels.write_text("red\ngreen\nother\n", encoding="utf-8")
+    terms = ("--epsilon", "1", "--users", "1e4", "--other", "other", "--profile", "minimal")
+    answer("plan", "--domain", str(labels), *terms, "-o", str(path))
+    assert minimal_client.Plan(path.read_bytes()).index("mauve") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--protocol", "mss"), "the minimal profile has the protocols grr and ss-compact, got mss"),
+        (("--group", "country=DE,FR"), "--group is outside the minimal profile; omit it or --profile"),
+        (("--central", "1,1e-8"), "--central is outside the minimal profile; omit it or --profile"),
+        (("--separate-labels",), "--separate-labels is outside the minimal profile; omit it or --profile"),
+    ],
+)
+def test_minimal_profile_refuses_what_small_clients_lack(words, message, capsys):
+    assert main([*SMALL, "--profile", "minimal", *words]) == 2
+    assert f"sunzi: error: {message}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["ordered", "number", "tables", "open"])
+def test_minimal_profile_is_for_lists_of_values(kind, capsys):
+    assert main(["plan", f"--{kind}", "0:5", "--epsilon", "1", "--profile", "minimal"]) == 2
+    assert f"--{kind} is outside the minimal profile" in capsys.readouterr().err

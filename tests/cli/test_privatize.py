@@ -12,9 +12,9 @@ import pytest
 from pyarrow import parquet
 
 import sunzi
+from sunzi.batch_client import BatchClient
 from sunzi.cli import privatize
 from sunzi.cli.main import main
-from sunzi.batch_client import BatchClient
 
 BROWSER = ("--column", "browser")
 
@@ -180,7 +180,7 @@ def test_an_interruption_leaves_nothing(collection, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Client, "report_indices", interrupt)
+    monkeypatch.setattr(BatchClient, "report_indices", interrupt)
     assert collection.run("privatize", "plan.json", "data.csv", *BROWSER, "-o", "out.bin") == 130
     assert collection.names() == ["data.csv", "plan.json"]
 

@@ -16,9 +16,9 @@ from serving import serving
 import sunzi
 from sunzi.cli import serve as serve_command
 from sunzi.cli.main import main
+from sunzi.client.errors import ReportError
 from sunzi.collector import Collector, RemoteCollector, Settings, serve
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.client.errors import ReportError
 
 LABELS = ["apple", "pear", "plum", "fig"]
 

@@ -13,8 +13,8 @@ import pytest
 import sunzi
 from sunzi.cli.main import main
 from sunzi.cli.sources import EpochChoice, read_epochs
-from sunzi.collector import Collector, RemoteCollector, Settings, open_store, serve
 from sunzi.client.errors import StoreError
+from sunzi.collector import Collector, RemoteCollector, Settings, open_store, serve
 
 
 @dataclass(frozen=True)

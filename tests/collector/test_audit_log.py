@@ -8,10 +8,10 @@ import pytest
 from running import fresh_id, running
 
 import sunzi
+from sunzi.client.errors import StoreError
 from sunzi.collector import service as service_module
 from sunzi.collector.audit_log import AuditLog
 from sunzi.collector.settings import UploadKey
-from sunzi.client.errors import StoreError
 
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
 BASE = "/v1/collections/default/epochs/1"

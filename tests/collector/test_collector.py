@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sunzi.client.errors import ParameterError, ReportError
 from sunzi.collector import collector as collector_module
 from sunzi.collector.collector import (
     AnotherPlanError,
@@ -15,7 +16,6 @@ from sunzi.collector.collector import (
 from sunzi.collector.epochs import Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.domains.labels import Domain
-from sunzi.client.errors import ParameterError, ReportError
 from sunzi.plan import Plan, make_plan
 
 PLAN = make_plan("grr", ["Äpfel", "pear", "plum"], 1)

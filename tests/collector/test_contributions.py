@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
 
-from sunzi.collector.epochs import Deposit
 from sunzi.client.errors import StoreError
+from sunzi.collector.epochs import Deposit
 
 
 def with_key(epoch, number, uploader="app", quota=None, **options):

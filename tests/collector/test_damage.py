@@ -18,8 +18,8 @@ from damage import damage_bytes, damage_cell, directory_in_memory, outcome
 from deposits import an_id
 
 import sunzi
-from sunzi.collector import Collector, UploadKey, backup, merge_shards, open_store
 from sunzi.client.errors import StoreError
+from sunzi.collector import Collector, UploadKey, backup, merge_shards, open_store
 
 PLANS = {
     "web": sunzi.make_plan("grr", ["Firefox", "Chrome", "other"], epsilon=2, groups={"country": ["DE", "FR"]}),

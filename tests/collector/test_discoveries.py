@@ -3,9 +3,9 @@
 import pytest
 
 import sunzi
+from sunzi.client.errors import ParameterError
 from sunzi.collector import discoveries
 from sunzi.collector.discoveries import DiscoveryCache, GivenTexts
-from sunzi.client.errors import ParameterError
 
 PLAN = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=3), epsilon=4, cells=1000)
 TALLY = PLAN.simulate(["yes"] * 6000 + ["no"] * 3000, seed=1)

@@ -5,9 +5,9 @@ import secrets
 
 import pytest
 
-from sunzi.collector.epochs import Epoch, Shard, check_identities
 from sunzi.client.device.addresses import check_name
 from sunzi.client.errors import ParameterError
+from sunzi.collector.epochs import Epoch, Shard, check_identities
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 7, 1024])

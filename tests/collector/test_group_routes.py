@@ -6,9 +6,9 @@ import pytest
 from running import fresh_id, running
 
 import sunzi
+from sunzi.client.errors import ParameterError, ReportError, StoreError
 from sunzi.collector.remote import RemoteCollector
 from sunzi.collector.settings import Settings
-from sunzi.client.errors import ParameterError, ReportError, StoreError
 from sunzi.tally import Tally
 
 pytestmark = pytest.mark.slow

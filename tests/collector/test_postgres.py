@@ -19,12 +19,12 @@ from deposits import LENGTH, a_deposit, an_epoch, an_id, commit_until_refused, c
 from postgres_servers import running_server
 
 import sunzi
+from sunzi.client.errors import ParameterError, StoreError
 from sunzi.collector import postgres as postgres_module
 from sunzi.collector.epochs import Deposit
 from sunzi.collector.postgres import PostgresStore
 from sunzi.collector.stores import _take_schema, backup, open_store
 from sunzi.collector.writer import Writer
-from sunzi.client.errors import ParameterError, StoreError
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

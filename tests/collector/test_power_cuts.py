@@ -10,8 +10,8 @@ import pytest
 from ledger import COUNTERS, Ledger
 from power_cuts import Disk, File, PowerCuts
 
-from sunzi.collector.sqlite import SqliteStore
 from sunzi.client.errors import StoreError
+from sunzi.collector.sqlite import SqliteStore
 
 CUTS = 400
 EPOCHS = 8

@@ -20,8 +20,8 @@ from ports import free_port
 from running import running
 
 import sunzi
-from sunzi.collector import RemoteCollector
 from sunzi.client import Device, Sender
+from sunzi.collector import RemoteCollector
 
 pytestmark = pytest.mark.slow
 

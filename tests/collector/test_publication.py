@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 import sunzi
+from sunzi.client.errors import PrivacyError
 from sunzi.collector import Collector, Settings, UploadKey, open_store
 from sunzi.collector.publication import Publisher, published_groups, smallest_cell
-from sunzi.client.errors import PrivacyError
 
 PLAN = sunzi.make_plan("grr", 1024, 4)
 OTHER = sunzi.make_plan("grr", 1024, 3)

@@ -10,11 +10,17 @@ from starlette.exceptions import HTTPException
 
 import sunzi
 from sunzi import errors
+from sunzi.client.errors import (
+    BudgetError,
+    DomainError,
+    PrivacyError,
+    ReportError,
+    StoreError,
+)
 from sunzi.collector import refusals
 from sunzi.collector.collector import ClosedEpochError, MisdirectedError, UnknownEpochError
 from sunzi.collector.refusals import RefusalError, refusal, refuse, refuse_http, refuse_invalid
 from sunzi.collector.writer import OverloadError
-from sunzi.client.errors import StoreError
 
 PLAN = sunzi.make_plan("grr", 4, 1)
 
@@ -36,12 +42,12 @@ def answer(handler, error):
         (ClosedEpochError("x"), 410),
         (MisdirectedError("x"), 421),
         (OverloadError("x"), 503),
-        (errors.StoreError("x"), 503),
+        (StoreError("x"), 503),
         (errors.EstimateError("x"), 409),
         (errors.MissingExtraError("pictures", "plot"), 501),
-        (errors.ReportError("x"), 400),
-        (errors.PrivacyError("x"), 400),
-        (errors.DomainError("x"), 400),
+        (ReportError("x"), 400),
+        (PrivacyError("x"), 400),
+        (DomainError("x"), 400),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -53,7 +59,7 @@ def test_every_error_has_its_status(error, status):
 
 
 def test_an_error_without_a_status_is_the_servers_fault():
-    assert answer(refuse, errors.BudgetError("x"))[0] == 500
+    assert answer(refuse, BudgetError("x"))[0] == 500
 
 
 def test_a_refusal_names_its_own_status_and_when_to_retry():

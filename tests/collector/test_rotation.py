@@ -13,10 +13,10 @@ import pytest
 from deposits import a_deposit, an_epoch, total, values
 
 import sunzi
+from sunzi.client.errors import StoreError
 from sunzi.collector import Collector
 from sunzi.collector.rotation import Rotation, Rotator, Step
 from sunzi.collector.schedules import Schedule
-from sunzi.client.errors import StoreError
 
 HOUR, DAY = 3600.0, 86_400.0
 START = datetime(2026, 11, 16, 15, 30, tzinfo=UTC).timestamp()

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from sunzi.client.errors import StoreError
 from sunzi.collector.epochs import Contribution, Epoch
 from sunzi.collector.rows import RowReader
-from sunzi.client.errors import StoreError
 
 ROWS = RowReader("store.db")
 EPOCH = (1, "web", 2, 500, 10, 1.5, None)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sunzi.collector.schedules import Schedule
 from sunzi.client.errors import ParameterError
+from sunzi.collector.schedules import Schedule
 
 NOW = datetime(2026, 11, 16, 15, 30, tzinfo=UTC)  # a Monday
 

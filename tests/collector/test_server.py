@@ -20,10 +20,10 @@ from running import Running, running
 from serving import serving, serving_process
 
 import sunzi
+from sunzi.client.errors import ParameterError, ReportError, StoreError
 from sunzi.collector import AnotherPlanError, Collector, RemoteCollector, Settings, open_store, serve, uploads
 from sunzi.collector import service as service_module
 from sunzi.collector.server import listen
-from sunzi.client.errors import ParameterError, ReportError, StoreError
 
 PLAN = sunzi.make_plan("grr", ["a", "b", "c"], 1)
 OTHER = sunzi.make_plan("ss-compact", 50, 1)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sunzi.collector.settings import LiveSettings, Settings, UploadKey, read_secret, read_upload_keys
 from sunzi.client.errors import ParameterError
+from sunzi.collector.settings import LiveSettings, Settings, UploadKey, read_secret, read_upload_keys
 
 
 def test_only_loopback_without_an_admin_token():

@@ -12,11 +12,11 @@ import pytest
 import version_one
 from deposits import a_deposit, an_epoch, an_id, commit_until_refused, counts, total, values
 
+from sunzi.client.errors import StoreError
 from sunzi.collector import sqlite as sqlite_module
 from sunzi.collector.epochs import Deposit
 from sunzi.collector.sqlite import APPLICATION_ID, SqliteStore
 from sunzi.collector.stores import backup, open_store
-from sunzi.client.errors import StoreError
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
 
+from sunzi.client.errors import ParameterError, StoreError
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Deposit, Shard
-from sunzi.client.errors import ParameterError, StoreError
 from sunzi.plan import make_plan
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
 
+from sunzi.client.errors import StoreError
 from sunzi.collector import stores
 from sunzi.collector.epochs import Deposit, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.stores import backup, copy_store, find_epoch, merge_shards, open_store, stored_tally
-from sunzi.client.errors import StoreError
 from sunzi.plan import Plan, make_plan
 
 PLAN = make_plan("grr", 20, 1)

@@ -10,10 +10,10 @@ import pytest
 from running import framed, fresh_id, running
 
 import sunzi
+from sunzi.client.errors import StoreError
 from sunzi.collector.epochs import Shard
 from sunzi.collector.settings import UploadKey, read_upload_keys
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.client.errors import StoreError
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,11 @@ import time
 import pytest
 from deposits import a_deposit, an_epoch, total
 
+from sunzi.client.errors import ParameterError, StoreError
 from sunzi.collector import writer as writer_module
 from sunzi.collector.epochs import Outcome, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.writer import OverloadError, Writer
-from sunzi.client.errors import ParameterError, StoreError
 
 
 class Mailbox:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from design_blocks import cyclotomic_blocks, incidence_of, projective_blocks
 
+from sunzi.client.errors import PlanError
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
-from sunzi.client.errors import PlanError
 from sunzi.numerics.counters import Counters
 
 CYCLOTOMIC = [

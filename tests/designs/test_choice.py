@@ -4,6 +4,8 @@ from fractions import Fraction
 
 import pytest
 
+from sunzi.client.designs.primes import is_prime
+from sunzi.client.errors import ParameterError
 from sunzi.designs.choice import (
     best_cyclotomic,
     choose_compact,
@@ -12,8 +14,6 @@ from sunzi.designs.choice import (
     subset_error,
 )
 from sunzi.designs.singletons import Singletons
-from sunzi.client.errors import ParameterError
-from sunzi.client.designs.primes import is_prime
 from sunzi.plan import make_plan
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(3), Fraction(8)]

@@ -5,14 +5,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sunzi.client.errors import ParameterError, PlanError, PrivacyError
+from sunzi.client.thresholds import parse_decimal
 from sunzi.designs import response as response_module
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse, register_design
-from sunzi.client.thresholds import parse_decimal
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.client.errors import ParameterError, PlanError, PrivacyError
 from sunzi.numerics import kernels
 from sunzi.numerics.randomness import ReproducibleSource
 
@@ -69,8 +69,8 @@ class Words(ReproducibleSource):
         super().__init__(5)
         self._zeros, self._taken = zeros, 0
 
-    def words(self, count):
-        words = super().words(count) | np.uint64(1)  # never 0 by itself
+    def array(self, count):
+        words = super().array(count) | np.uint64(1)  # never 0 by itself
         for zero in self._zeros:
             if self._taken <= zero < self._taken + count:
                 words[zero - self._taken] = 0

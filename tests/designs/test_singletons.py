@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from sunzi.designs.singletons import MOST_POINTS, Singletons
+from sunzi.client.designs.singletons import MOST_POINTS
 from sunzi.client.errors import ParameterError, PlanError
+from sunzi.designs.singletons import Singletons
 from sunzi.numerics.counters import Counters
 
 

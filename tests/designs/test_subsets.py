@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from design_blocks import incidence_of
 
+from sunzi.client.errors import ParameterError, ReportError
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
-from sunzi.client.errors import ParameterError, ReportError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.wire import payload_integers
 

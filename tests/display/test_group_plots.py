@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.display.group_plots import plot_groups
 from sunzi.client.errors import ParameterError
+from sunzi.display.group_plots import plot_groups
 from sunzi.tables import estimate_groups
 
 PLAN = sunzi.make_plan("grr", 12, 2)

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.font_manager import FontProperties, findfont
 
 import sunzi
-from sunzi.display import plotting
 from sunzi.client.errors import ParameterError
+from sunzi.display import plotting
 from sunzi.plan import make_plan
 from sunzi.results.certainty import certainties
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import EstimateError
 from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 from sunzi.results.certainty import certainties
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sunzi.domains.labels import MISSING, UNKNOWN, UNUSABLE, Domain
 from sunzi.client.errors import DomainError, ParameterError
+from sunzi.domains.labels import MISSING, UNKNOWN, UNUSABLE, Domain
 from sunzi.plan import Plan, load_plan, make_plan
 from sunzi.tables.writers import histogram_table
 

@@ -7,9 +7,9 @@ import pytest
 
 import sunzi
 from sunzi import Domain, OrderedDomain, RecordDomain
-from sunzi.domains.labels import UNKNOWN
 from sunzi.client.domains.labels import read_domain
 from sunzi.client.errors import DomainError, PlanError
+from sunzi.domains.labels import UNKNOWN
 
 
 @pytest.fixture

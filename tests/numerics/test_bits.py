@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.client.errors import ReportError
-from sunzi.numerics.bits import WIDEST_NARROW, as_integers, as_rows, pack, place_rows, take_rows, unpack
-from sunzi.client.reports import byte_length
 from sunzi.client.designs.design import index_bits
+from sunzi.client.errors import ReportError
+from sunzi.client.reports import WIDEST_NARROW, byte_length
+from sunzi.numerics.bits import as_integers, as_rows, pack, place_rows, take_rows, unpack
 
 
 def one_integer(values, widths):

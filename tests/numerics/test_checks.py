@@ -5,10 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sunzi.client.errors import ParameterError
+from sunzi.client.errors import ParameterError, shown, whole_number
 from sunzi.numerics import intervals
 from sunzi.numerics.checks import real_number
-from sunzi.client.errors import shown, whole_number
 from sunzi.plan import make_plan
 
 

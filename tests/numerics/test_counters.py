@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sunzi.client.errors import ParameterError
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.client.errors import ParameterError
 from sunzi.errors import TallyError
 from sunzi.numerics.counters import LARGEST_EXACT_TOTAL, Counters, expected_filled
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from geometry import field_of
 
+from sunzi.client.designs.finite_fields import is_irreducible
 from sunzi.client.errors import ParameterError
 from sunzi.numerics.finite_fields import FiniteField, find_irreducible, nearest_prime_power, prime_power
-from sunzi.client.designs.finite_fields import is_irreducible
 
 PRIME_POWERS = [q for q in range(2, 257) if prime_power(q)]
 SMALL = [q for q in PRIME_POWERS if q <= 16]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sunzi.client.designs.primes import is_prime, is_primitive_root
 from sunzi.numerics.primes import (
     cyclotomic_order,
     divisors,
@@ -16,7 +17,6 @@ from sunzi.numerics.primes import (
     primes_up_to,
     primitive_root,
 )
-from sunzi.client.designs.primes import is_prime, is_primitive_root
 
 
 def slow_is_prime(number):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sunzi.client.designs.subset_code import MOST_POINTS
 from sunzi.client.errors import ParameterError, ReportError
 from sunzi.numerics import kernels, subset_code
-from sunzi.client.designs.subset_code import MOST_POINTS
 from sunzi.numerics.subset_code import SubsetCode
 
 ENGINES = ["compiled", "interpreted", "together", "one by one"]

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sunzi.client.designs.subsets import Subsets
 from sunzi.client.errors import ParameterError
 from sunzi.numerics import kernels, subset_sampling
 from sunzi.numerics.subset_sampling import (
     select_subsets,
     split_variates,
-    variate_bounds,
     word_bounds,
-    word_ends,
     word_surplus,
 )
 
@@ -148,8 +147,9 @@ def test_variates_out_of_range_are_refused(wrong):
 
 def shares(points, block_size):
     """The bounds of the variates, and the end of each word that they share."""
-    bounds = variate_bounds(points, block_size)
-    return bounds, word_ends(bounds)
+    shares = Subsets(points, block_size, "bitmap").shares
+    bounds = np.array(list(itertools.chain.from_iterable(shares)), dtype=np.uint64)
+    return bounds, np.cumsum([len(share) for share in shares])
 
 
 def sample(loops, words, values, threshold, points, block_size, counts):

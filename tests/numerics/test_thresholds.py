@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.client.errors import ParameterError, PrivacyError
-from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.client.thresholds import (
     check_truth_threshold,
     check_unary_thresholds,
@@ -18,7 +18,7 @@ from sunzi.client.thresholds import (
     symmetric_unary_thresholds,
     truth_threshold,
 )
-from sunzi.client.epsilon import parse_epsilon
+from sunzi.numerics.thresholds import SupportProbabilities
 
 EPSILONS = st.fractions(Fraction(1, 1000), 32, max_denominator=10**6)
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from sunzi._typing import Floats
-from sunzi.errors import EstimateError
 from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 from sunzi.numerics import toeplitz
 from sunzi.numerics.toeplitz import RESIDUAL_TARGET, ToeplitzGram, adjoint, fold, tile
 

@@ -138,9 +138,9 @@ class CountingSource(ReproducibleSource):
 
     taken = 0
 
-    def words(self, count):
+    def array(self, count):
         self.taken += count
-        return super().words(count)
+        return super().array(count)
 
 
 @pytest.mark.parametrize("name", sunzi.catalogue())
@@ -214,7 +214,8 @@ def test_work_counts_reading_every_report():
     assert work["ss"] == 2 * 1024
     assert work["rappor"] == work["oue"] == 1024
     moduli = sunzi.make_plan("mss", 1024, 1).protocol.moduli
-    assert work["mss"] == pytest.approx(1 + 2 * sum(moduli) / len(moduli))
+    assert work["mss"] == pytest.approx(1 + sum(moduli) / len(moduli))
+    assert sunzi.make_plan("mss", 1024, 1, code="arithmetic").protocol.reading_work == 2 * work["mss"] - 1
     assert sunzi.make_plan("ss", 1024, 1, code="bitmap").protocol.reading_work == 1024
 
 

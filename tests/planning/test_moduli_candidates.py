@@ -6,10 +6,10 @@ from math import comb
 import numpy as np
 import pytest
 
+from sunzi.client.errors import ParameterError
 from sunzi.designs.choice import optimal_block_size
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import EstimateError
-from sunzi.client.errors import ParameterError
 from sunzi.numerics.primes import primes_up_to
 from sunzi.plan import make_plan
 from sunzi.planning import evaluate_moduli, reference_error

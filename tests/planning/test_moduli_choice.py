@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sunzi.designs.choice import optimal_block_size
-from sunzi.client.errors import ParameterError
 from sunzi.client.designs.primes import is_prime
+from sunzi.client.errors import ParameterError
+from sunzi.designs.choice import optimal_block_size
 from sunzi.plan import make_plan
 from sunzi.planning import choose_moduli, evaluate_moduli, pareto_front, reference_error
 

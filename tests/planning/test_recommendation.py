@@ -248,3 +248,25 @@ def test_central_epsilon_of_every_protocol():
     assert at_users(found, 2_000_000).axes.batch.minimum_reports == 2_000_000
     with pytest.raises(ParameterError, match="delta must lie between"):
         recommend(9, 1, 10, delta=0)
+
+
+def test_the_minimal_profile_compares_what_small_clients_have():
+    found = recommend(60, 1, 5000, profile="minimal")
+    assert [option.protocol for option in found.options] == ["grr", "ss-compact"]
+    huge = recommend(1 << 27, 1, 5000, profile="minimal")
+    assert huge.protocol == "grr"
+    assert "at most 2^26 points" in huge.options[1].excluded
+
+
+@pytest.mark.parametrize(
+    ("domain", "options", "message"),
+    [
+        (60, {"profile": "small"}, "profile must be 'minimal' or None, got 'small'"),
+        (60, {"protocols": ["grr", "oue"]}, "the minimal profile has the protocols grr and ss-compact, got oue"),
+        (sunzi.Domain(["a", "b"], separate_labels=True), {}, "needs a size, or labels in the plan"),
+        (sunzi.OrderedDomain(0, 1, 8), {}, "needs a size, or labels in the plan"),
+    ],
+)
+def test_the_minimal_profile_refuses_what_small_clients_lack(domain, options, message):
+    with pytest.raises(ParameterError, match=message):
+        recommend(domain, 1, 5000, **{"profile": "minimal", **options})

@@ -7,9 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sunzi.designs.response import BlockResponse
-from sunzi.designs.singletons import Singletons
-from sunzi.designs.subsets import Subsets
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.client.errors import PrivacyError
 from sunzi.client.thresholds import (
     check_truth_threshold,
@@ -19,7 +17,9 @@ from sunzi.client.thresholds import (
     symmetric_unary_thresholds,
     truth_threshold,
 )
-from sunzi.client.epsilon import parse_epsilon
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.singletons import Singletons
+from sunzi.designs.subsets import Subsets
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor

@@ -11,12 +11,12 @@ import oracle
 import pytest
 import simulation_statistics as statistics
 
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import EstimateError
 from sunzi.numerics.primes import next_prime
-from sunzi.client.epsilon import parse_epsilon
 from sunzi.plan import make_plan
 from sunzi.planning import evaluate
 from sunzi.protocols.block_protocols import ProjectiveGeometryResponse

@@ -10,15 +10,15 @@ from math import lcm, prod
 
 import numpy as np
 import pytest
-from enumeration import check_ratios, passing, passing_tuples
+from enumeration import check_ratios, passing, passing_tuples, shipped_reports
 
+from sunzi.client.protocols.views import SHARE_BITS
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.domains.texts import OpenDomain
 from sunzi.numerics.randomness import ScriptedSource
-from sunzi.client.protocols.views import SHARE_BITS
 from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.prefix_views import PrefixView, PrefixViews
 from sunzi.protocols.rounding import RoundedNumbers
@@ -125,11 +125,10 @@ def test_views(name):
     whole = lcm(*map(len, tuples))
     reported = []
     for value in values_of(protocol):
-        source = ScriptedSource(script, bits)
-        messages = protocol.decode(protocol.randomize_reports(np.array([value] * len(selectors)), source))
-        assert source.remaining == 0
+        reports, left = shipped_reports(protocol, [value] * len(selectors), script, bits)
+        assert left == 0
         table = Counter()
-        for word, message in zip(selectors, messages.tolist(), strict=True):
+        for word, (_, message) in zip(selectors, reports, strict=True):
             table[message] += whole // len(tuples[views[word]])
         assert sum(table.values()) == whole << bits
         check_cells(protocol, table, value)
@@ -180,10 +179,10 @@ def test_numbers(name):
     true, false = response.message_probabilities()
     reported = []
     for value in range(protocol.domain_size):
-        source = ScriptedSource(np.array(script, dtype=np.uint64), bits)
         values = np.full(len(roundings) * len(tuples), value)
-        table = Counter(protocol.decode(protocol.randomize_reports(values, source)).tolist())
-        assert source.remaining == 0
+        reports, left = shipped_reports(protocol, values, script, bits)
+        table = Counter(payload for _, payload in reports)
+        assert left == 0
         below, rest = divmod(value * (points - 1), steps)
         up = Fraction(rest, steps)
         assert below + up == Fraction(value * (points - 1), steps)

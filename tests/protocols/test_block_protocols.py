@@ -6,12 +6,12 @@ from math import comb, log2
 import numpy as np
 import pytest
 
+from sunzi.client.errors import ParameterError, PlanError
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.client.errors import ParameterError, PlanError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 from sunzi.protocols.block_protocols import (

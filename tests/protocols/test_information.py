@@ -5,12 +5,12 @@ import oracle
 import pytest
 from block_information import information_of, response_of
 
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.designs.choice import best_cyclotomic
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.client.epsilon import parse_epsilon
 from sunzi.numerics.toeplitz import fold
 from sunzi.protocols.information import MessageInformation, PointInformation, block_information
 from sunzi.protocols.modular_variance import BlockMoments

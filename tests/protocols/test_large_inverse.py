@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from block_information import information_of
 
-from sunzi.designs.choice import best_cyclotomic
 from sunzi.client.epsilon import parse_epsilon
+from sunzi.designs.choice import best_cyclotomic
 from sunzi.protocols import information as module
 
 

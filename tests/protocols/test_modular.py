@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sunzi.client.errors import PlanError
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.client.errors import PlanError
 from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource
 from sunzi.plan import make_plan
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection

@@ -5,8 +5,8 @@ import oracle
 import pytest
 import simulation_statistics as statistics
 
-from sunzi.errors import EstimateError
 from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 from sunzi.numerics import toeplitz
 from sunzi.numerics.counters import Counters
 from sunzi.plan import make_plan

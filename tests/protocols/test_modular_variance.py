@@ -10,10 +10,10 @@ import oracle
 import pytest
 import simulation_statistics as statistics
 
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
-from sunzi.client.epsilon import parse_epsilon
 from sunzi.plan import make_plan
 from sunzi.protocols import modular_variance
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance, flat_error

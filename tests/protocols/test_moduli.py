@@ -6,12 +6,12 @@ from math import ceil, exp
 import pytest
 
 from sunzi import make_plan
-from sunzi.designs.choice import subset_error
-from sunzi.client.errors import ParameterError
-from sunzi.errors import PlanWarning
 from sunzi.client.designs.primes import is_prime
-from sunzi.numerics.primes import next_prime
 from sunzi.client.epsilon import parse_epsilon
+from sunzi.client.errors import ParameterError
+from sunzi.designs.choice import subset_error
+from sunzi.errors import PlanWarning
+from sunzi.numerics.primes import next_prime
 from sunzi.plan import Plan
 from sunzi.protocols.moduli import default_moduli, moduli_error, residues_pay, spread_moduli
 

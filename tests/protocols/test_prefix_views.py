@@ -7,8 +7,8 @@ import pytest
 
 import sunzi
 from sunzi.client import MemoisingClient
-from sunzi.errors import EstimateError, TallyError
 from sunzi.client.errors import ParameterError, PlanError
+from sunzi.errors import EstimateError, TallyError
 from sunzi.numerics.randomness import ReproducibleSource
 
 SHARES = 1 << 32
@@ -95,13 +95,13 @@ def only_short_search(plan):
         (first_prefix(digits=8), "see all 8 digits"),
         (first_prefix(modulus=10**5), "only .* points"),
         (first_prefix(modulus=True), "whole number"),
-        (first_prefix(more=1), "digits, base, modulus and role"),
-        (lambda plan: plan["parameters"]["views"][0].update(prefix=3), "digits, base, modulus and role"),
+        (first_prefix(more=1), "digits, base, modulus, role|must be an object"),
+        (lambda plan: plan["parameters"]["views"][0].update(prefix=3), "digits, base, modulus, role|must be an object"),
         (lambda plan: plan["parameters"]["views"][0].update(share=1), "add up to 2"),
         (lambda plan: plan["parameters"]["views"][-1]["prefix"].update(digits=3), "view that counts must see all"),
         (lambda plan: plan["domain"].update(longest=9), "up to 10 digits"),
         (lambda plan: plan.update(domain={"size": 5}), "needs an open domain"),
-        (lambda plan: plan.update(protocol="grr"), "for texts without a list use the protocol prefixes"),
+        (lambda plan: plan.update(protocol="grr"), "for texts prefixes"),
         (only_short_search, "searches must see"),
         (lambda plan: [view["prefix"].update(role="search") for view in plan["parameters"]["views"]], "role count"),
     ],
@@ -118,7 +118,7 @@ def test_wrong_plans_are_refused(plan, change, message):
         (lambda plan, tally: sunzi.make_plan("prefixes", plan.domain, 2, moduli=[3]), ParameterError, "'moduli'"),
         (lambda plan, tally: sunzi.make_plan("prefixes", plan.domain, 2, cells=3), ParameterError, "cells must be"),
         (lambda plan, tally: sunzi.make_plan("prefixes", LONG, 2, cells=1000), ParameterError, "too few primes"),
-        (lambda plan, tally: sunzi.make_plan("mss", plan.domain, 2), PlanError, "needs a list of values"),
+        (lambda plan, tally: sunzi.make_plan("mss", plan.domain, 2), PlanError, "for texts prefixes"),
         (lambda plan, tally: plan.estimate(tally), EstimateError, "has no list of values"),
         (lambda plan, tally: plan.estimate(tally, labels=3), ParameterError, "texts must be a list"),
         (lambda plan, tally: plan.estimate(tally, labels="the"), ParameterError, "there is no file 'the'"),

@@ -73,9 +73,7 @@ def test_the_mean_has_the_planned_error():
 
 def test_wrong_plans_are_refused():
     with pytest.raises(PlanError, match="needs a range"):
-        sunzi.Plan.from_json(
-            sunzi.make_number(0, 1, 1).canonical.replace(b'"range":{"high":"1","low":"0"},', b"")
-        )
+        sunzi.Plan.from_json(sunzi.make_number(0, 1, 1).canonical.replace(b'"range":{"high":"1","low":"0"},', b""))
     with pytest.raises(ParameterError, match="omit histogram="):
         sunzi.make_number(0, 1, 1).expected_mse(1, np.ones(2) / 2)
 

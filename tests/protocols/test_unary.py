@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from sunzi.client.errors import ParameterError, PlanError, PrivacyError
+from sunzi.client.protocols.unary import MOST_VALUES
 from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource
-from sunzi.protocols.unary import MOST_VALUES, OptimalUnaryEncoding, Rappor
+from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
 from sunzi.wire import payload_integers
 
 KINDS = [Rappor, OptimalUnaryEncoding]

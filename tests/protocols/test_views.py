@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import EstimateError
 from sunzi.client.errors import PlanError
+from sunzi.errors import EstimateError
 from sunzi.numerics.randomness import ReproducibleSource
 
 SHARES = 1 << 32
@@ -76,13 +76,13 @@ def changed(plan, change):
     [
         (lambda value: value["parameters"]["views"][0].update(share=1), "add up to 2"),
         (lambda value: value["parameters"]["views"][0].update(share=True), "whole number|canonical"),
-        (lambda value: value["parameters"]["views"][0].update(share=0), "at least 1"),
+        (lambda value: value["parameters"]["views"][0].update(share=0), "share must lie between 1 and"),
         (lambda value: value["parameters"]["views"].pop(), "rise|add up"),
         (lambda value: value["parameters"]["views"].reverse(), "rise|canonical|cells|nodes"),
         (lambda value: value["parameters"]["views"][-1].update(level=3), "rise"),
         (lambda value: value["parameters"]["views"][-1].update(level="6"), "whole number"),
         (lambda value: value["parameters"]["views"][-1].update(level=40), "whole number"),
-        (lambda value: value["parameters"]["views"][0].update(modulus=3), "keys level"),
+        (lambda value: value["parameters"]["views"][0].update(modulus=3), "exactly level, share, response"),
         (lambda value: value["parameters"].update(views={}), "list of at most"),
         (lambda value: value["parameters"].update(views=[]), "between 1 and"),
         (lambda value: value["parameters"].update(more=1), "more"),
@@ -106,7 +106,7 @@ def test_wrong_ordered_plans_are_refused(ordered, change, message):
         (lambda value: value["parameters"]["views"][-1].update(attributes=[0, 1, 2]), "cells|points"),
         (lambda value: value["parameters"]["views"].append(value["parameters"]["views"][0]), "add up"),
         (lambda value: value.update(domain={"size": 24}), "needs a domain of records"),
-        (lambda value: value.update(protocol="grr"), "is for single values, not for records"),
+        (lambda value: value.update(protocol="grr"), "is for single values; for records plan tables"),
     ],
 )
 def test_wrong_plans_of_tables_are_refused(tables, change, message):

@@ -20,8 +20,8 @@ from reproduction.trials import EPSILONS
 
 import sunzi
 from reproduction import catalogue, claims, runner
-from sunzi.client.errors import ParameterError
 from sunzi.client.designs.primes import is_prime
+from sunzi.client.errors import ParameterError
 from sunzi.planning import Population
 
 FINDINGS = {"for", "in part", "against", None}

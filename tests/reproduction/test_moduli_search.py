@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sunzi.designs.choice import optimal_block_size
-from sunzi.client.errors import ParameterError
 from sunzi.client.designs.primes import is_prime
+from sunzi.client.errors import ParameterError
+from sunzi.designs.choice import optimal_block_size
 from sunzi.planning import evaluate_moduli, search_cache
 from sunzi.protocols.modular_variance import BlockMoments
 

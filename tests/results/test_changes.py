@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import EstimateError
 from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 
 SIZE, USERS = 40, 40_000
 BEFORE = sunzi.make_plan("mss", SIZE, 3)

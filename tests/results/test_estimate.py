@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import simulation_statistics as statistics
 
-from sunzi.domains.labels import Domain
 from sunzi.client.errors import DomainError, ParameterError
+from sunzi.domains.labels import Domain
 from sunzi.errors import EstimateError
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sunzi.designs.response import BlockResponse
 from sunzi.client.epsilon import parse_epsilon
+from sunzi.designs.response import BlockResponse
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.information import Information, block_information
 from sunzi.protocols.modular_variance import BlockMoments

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sunzi.client.errors import StoreError
 from sunzi.collector.epochs import Deposit, Epoch
 from sunzi.collector.store import Store
-from sunzi.client.errors import StoreError
 
 LENGTH = 2_000  # four pages
 

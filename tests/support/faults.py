@@ -22,11 +22,11 @@ from planting import (
 from small_records import RECORD_PLANS
 
 from sunzi.batch_client import BatchClient
+from sunzi.client.thresholds import symmetric_unary_thresholds, truth_threshold
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
-from sunzi.numerics.randomness import ReproducibleSource, uniform_below
-from sunzi.client.thresholds import symmetric_unary_thresholds, truth_threshold
+from sunzi.numerics.randomness import ReproducibleSource, uniform_below, word_array
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.block_protocols import CompactSubsetSelection
 
@@ -167,7 +167,7 @@ def message_tells_the_branch(shipped, design, values, truth, variates):
 
 def repeated_blocks():
     protocol = CompactSubsetSelection(5, BlockResponse(Cyclotomic(5, 4, (0, 2)), Fraction(1)))
-    return Plan.of(protocol, Domain(5))
+    return Plan(protocol, Domain(5))
 
 
 # --- residues
@@ -220,7 +220,9 @@ def unary_thresholds(wanted):
 
 
 def views_equally_often(protocol, count, source):
-    drawn = uniform_below(source.words(count).reshape(-1, 1), np.array([len(protocol.views)], dtype=np.uint64), source)
+    drawn = uniform_below(
+        word_array(source, count).reshape(-1, 1), np.array([len(protocol.views)], dtype=np.uint64), source
+    )
     return drawn[:, 0].astype(np.uint16)
 
 
@@ -231,7 +233,7 @@ def view_of_the_record(shipped, protocol, values, source):
 
 
 def always_down(protocol, values, source):
-    source.words(values.size)
+    word_array(source, values.size)
     return values * (protocol.grid_points - 1) // (protocol.domain_size - 1)
 
 
@@ -245,24 +247,24 @@ def protocol_methods(**methods):
 def words_for_two_users(shipped, protocol, values, source):
     """Neighbours in a batch share their words."""
     number = protocol.response.words_per_report
-    words = source.words(-(-values.size // 2) * number).reshape(-1, number)
+    words = word_array(source, -(-values.size // 2) * number).reshape(-1, number)
     shared = np.repeat(words, 2, axis=0)[: values.size]
     return protocol.response._respond(shared, values, source)
 
 
-class SeededClient(Client):
+class SeededClient(BatchClient):
     """Every client starts with the same seed."""
 
     def __init__(self, plan, *, seed=None, source=None, **options):
         super().__init__(plan, source=ReproducibleSource(7) if source is None else source, **options)
 
 
-class LongerForOddValues(Client):
+class LongerForOddValues(BatchClient):
     def report(self, value):
         return super().report(value) + b"\0" * (int(value) % 2)
 
 
-class MarksItsValue(Client):
+class MarksItsValue(BatchClient):
     """The highest bit of the last byte, which is padding, reveals whether the value is odd."""
 
     def report(self, value):
@@ -270,27 +272,27 @@ class MarksItsValue(Client):
         return sent[:-1] + bytes([sent[-1] | 128 * (int(value) % 2)])
 
 
-class SortsItsBatch(Client):
+class SortsItsBatch(BatchClient):
     """Reports are sent in the order of their values."""
 
     def report_indices(self, indices):
         return super().report_indices(np.sort(indices))
 
 
-class LosesOne(Client):
+class LosesOne(BatchClient):
     """The last report of a batch is not sent."""
 
     def report_indices(self, indices):
         return super().report_indices(indices[:-1])
 
 
-class SpeaksForAnotherPlan(Client):
+class SpeaksForAnotherPlan(BatchClient):
     def report_indices(self, indices):
         other = make_plan(self.plan.protocol.name, self.plan.domain.size, self.plan.epsilon + 1)
         return other.client(source=self._source).report_indices(indices)
 
 
-class RepeatsItself(Client):
+class RepeatsItself(BatchClient):
     """Users with the same value in a batch send the same report."""
 
     def report_indices(self, indices):

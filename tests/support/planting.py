@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sunzi.batch_client import BatchClient
-from sunzi.client.randomness import WordSource
-from sunzi.numerics.randomness import uniform_below
+from sunzi.numerics.randomness import ArraySource, uniform_below, word_array
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
 
@@ -22,16 +21,16 @@ class Fault:
 
     name: str
     plan: Callable[[], Plan]
-    plant: Callable[[Plan], type[Client] | None]
+    plant: Callable[[Plan], type[BatchClient] | None]
     caught_by: frozenset[str]
     proves: bool = False
     trials: int = 100_000
     options: dict = field(default_factory=dict)
 
-    def client(self, plan: Plan, seed: int) -> Client:
+    def client(self, plan: Plan, seed: int) -> BatchClient:
         """A faulty client with a copy of this plan."""
-        copied = Plan.from_contract(plan.contract)
-        kind = self.plant(copied) or Client
+        copied = Plan.from_json(plan.canonical)
+        kind = self.plant(copied) or BatchClient
         return kind(copied, seed=seed)
 
 
@@ -93,7 +92,7 @@ def unary(function):
     """A unary protocol whose bits are ``function(protocol, words, own)``."""
 
     def shipped(_, protocol, values, source):
-        words = source.words(values.size * protocol.domain_size).reshape(values.size, protocol.domain_size)
+        words = word_array(source, values.size * protocol.domain_size).reshape(values.size, protocol.domain_size)
         own = np.arange(protocol.domain_size)[None, :] == values[:, None]
         return np.packbits(function(protocol, words, own), axis=1, bitorder="little")
 
@@ -114,15 +113,13 @@ def answer(response, truth, words, values, source):
     return response.design.respond(values, truth, variates)
 
 
-class Replaced(WordSource):
+class Replaced(ArraySource):
     """A source that passes its first words, those of the selectors, through a function."""
-
-    reproducible = True
 
     def __init__(self, source, change):
         self._source, self._change, self.word_bits = source, change, source.word_bits
 
-    def words(self, count):
-        words = self._source.words(count)
+    def array(self, count):
+        words = word_array(self._source, count)
         change, self._change = self._change, lambda unchanged: unchanged
         return change(words)

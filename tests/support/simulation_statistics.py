@@ -7,10 +7,10 @@ import numpy as np
 import oracle
 from scipy import stats
 
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.numerics.counters import Counters
-from sunzi.client.epsilon import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.protocols.registry import find
@@ -74,7 +74,7 @@ def plan_of_designs(name, size, epsilon, designs):
     """A modular plan with given designs that the planner would not choose."""
     budget = parse_epsilon(epsilon)
     protocol = find(name)(size, [BlockResponse(design, budget) for design in designs])
-    return Plan.of(protocol, Domain(size))
+    return Plan(protocol, Domain(size))
 
 
 class Sampler:

@@ -20,10 +20,10 @@ import threading
 
 from ledger import Parcel
 
+from sunzi.client.errors import StoreError
 from sunzi.collector.epochs import Outcome
 from sunzi.collector.stores import open_store
 from sunzi.collector.writer import OverloadError, Result, Writer
-from sunzi.client.errors import StoreError
 
 _speaking = threading.Lock()
 

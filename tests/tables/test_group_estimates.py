@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import EstimateError
 from sunzi.client.errors import ParameterError
+from sunzi.errors import EstimateError
 from sunzi.tables import estimate_groups
 
 PLAN = sunzi.make_plan("ss-compact", ["a", "b", "c"], 3)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sunzi.client.errors import DomainError, ParameterError
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
 from sunzi.domains.texts import OpenDomain
-from sunzi.client.errors import DomainError, ParameterError
 from sunzi.tables import index_lookup
 from sunzi.tables.column_rows import Rows
 from sunzi.tables.index_lookup import IndexLookup, RecordLookup, TextLookup, hints_at

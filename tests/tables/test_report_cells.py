@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sunzi
+from sunzi import wire
 from sunzi.client.errors import ReportError
+from sunzi.client.reports import is_batch
 from sunzi.tables import Refused, Sifted, arrow, report_cells, sift_array
 from sunzi.tables.report_cells import REASONS, SAMPLES, judge
-from sunzi.client.reports import is_batch
 
 SIZE = 60
 PROTOCOLS = sunzi.catalogue()
@@ -62,7 +63,7 @@ def oracle(plan, cells):
 
 
 def test_the_catalogue_has_both_layouts():
-    assert {plan_of(protocol).protocol.report_layout.is_narrow for protocol in PROTOCOLS} == {True, False}
+    assert {wire.is_narrow(plan_of(protocol).protocol.report_layout) for protocol in PROTOCOLS} == {True, False}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -83,7 +84,9 @@ def test_reports_count_as_they_always_do(protocol):
     assert not judge(column, plan).any()
 
 
-@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if plan_of(name).protocol.report_layout.is_narrow])
+@pytest.mark.parametrize(
+    "protocol", [name for name in PROTOCOLS if wire.is_narrow(plan_of(name).protocol.report_layout)]
+)
 def test_fixed_size_cells(protocol):
     plan, reports = plan_of(protocol), reports_of(protocol)
     column = pa.array([None, *reports, None], pa.binary(len(reports[0])))
@@ -144,7 +147,9 @@ def test_reasons_are_the_right_ones(protocol):
     assert [REASONS[number] for number in found] == list(cases.values())
 
 
-@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if plan_of(name).protocol.report_layout.is_narrow])
+@pytest.mark.parametrize(
+    "protocol", [name for name in PROTOCOLS if wire.is_narrow(plan_of(name).protocol.report_layout)]
+)
 def test_values_out_of_range(protocol):
     """The largest value is valid and the next one is not."""
     plan = plan_of(protocol)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
-from sunzi.errors import MissingExtraError
 from sunzi.client.errors import ParameterError
+from sunzi.errors import MissingExtraError
 from sunzi.tables import arrow, column_rows, value_columns
 from sunzi.tables.value_columns import open_column
 

@@ -48,10 +48,12 @@ def check_words(plan: Plan, client: ScriptedClient, seed: int = 0) -> list[Findi
     cases = 0
     for value, script in _scripts(plan.protocol, generator):
         due, used = expected_report(plan.protocol, value, script)
-        sent = scripted_report(plan, client, value, script)
         cases += 1
-        if sent != (due, used):
-            return [_certify(plan), Finding("words", False, _difference(value, sent, due, used))]
+        # The report of a device, and a batch of one, which the operator's side makes.
+        for batch in (False, True):
+            sent = scripted_report(plan, client, value, script, batch=batch)
+            if sent != (due, used):
+                return [_certify(plan), Finding("words", False, _difference(value, sent, due, used))]
     return [_certify(plan), Finding("words", True, f"{cases:,} chosen word sequences give the expected reports")]
 
 
@@ -63,11 +65,14 @@ def _difference(value: int, sent: tuple[Report, int] | str, due: Report, used: i
     return f"value {value}, chosen words: the report differs from the expected one"
 
 
-def scripted_report(plan: Plan, client: ScriptedClient, value: int, script: Script) -> tuple[Report, int] | str:
-    """The report as integers and the words it took, or what went wrong."""
+def scripted_report(
+    plan: Plan, client: ScriptedClient, value: int, script: Script, *, batch: bool = False
+) -> tuple[Report, int] | str:
+    """The report as integers and the words it took, or what went wrong; by itself or as a batch of one."""
     source = ScriptedSource(np.array(script, dtype=np.uint64))
     try:
-        encoded = decode(plan, [client(source).report(plan.domain.example(value))])
+        audited, example = client(source), plan.domain.example(value)
+        encoded = decode(plan, audited.reports([example]) if batch else [audited.report(example)])
     except RandomnessError:
         return "a request for more words"
     except SunziError as error:

@@ -39,7 +39,6 @@ from sunzi.analysis.statistics import check_amount, check_seed, lower_limits
 from sunzi.batch_client import BatchClient
 from sunzi.client.errors import ParameterError
 from sunzi.numerics.intervals import check_confidence
-from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan
 
 DEFAULT_CONFIDENCE = 0.9999
@@ -203,8 +202,7 @@ def _clients(plan: Plan, client: BatchClient | None, seed: int | None) -> tuple[
         return plan.client(seed=seed), plan.client(seed=None if seed is None else seed + 1)
     if client.plan.digest != plan.digest:
         raise ParameterError("the client's plan is not the plan that it is audited against")
-    source = None if seed is None else ReproducibleSource(seed + 1)
-    return client, type(client)(client.plan, source=source)
+    return client, type(client)(client.plan, seed=None if seed is None else seed + 1)
 
 
 def _sample(

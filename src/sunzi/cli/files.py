@@ -185,7 +185,7 @@ def refuse_options(arguments: argparse.Namespace, names: Iterable[str], reason: 
     """Refuse the options of these names that were given; ``reason`` follows the option in the message."""
     for name in names:
         given = getattr(arguments, name)
-        if given is not None and given is not False:
+        if given is not None and given is not False and given != []:
             raise ParameterError(f"--{name.replace('_', '-')} {reason}")
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.central_plans import add_central, check_central, run_central
-from sunzi.cli.files import STANDARD, add_column, add_delta, add_force, add_histogram, check_paths
+from sunzi.cli.files import STANDARD, add_column, add_delta, add_force, add_histogram, check_paths, refuse_options
 from sunzi.cli.group_lists import add_group_lists, read_group_lists
 from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
@@ -20,6 +20,8 @@ from sunzi.formatting import attacker_success, counted, percent_of_three_digits,
 if TYPE_CHECKING:
     from sunzi.domains.labels import Domain
     from sunzi.planning.recommendation import Option, Recommendation
+
+_OUTSIDE_PROFILE = ("ordered", "number", "tables", "open", "central", "separate_labels", "group")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="search for the best moduli of mss and mss-compact, which takes seconds to minutes; done automatically if "
         "the quick choice misses a limit",
     )
+    parser.add_argument(
+        "--profile",
+        choices=("minimal",),
+        help="minimal: recommend only plans that small clients understand (conformance/README.md): grr or ss-compact, "
+        "with labels in the plan and without groups",
+    )
     add_delta(parser)
     add_central(parser)
     add_histogram(parser)
@@ -89,6 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Recommend a plan, write it, print the comparison."""
     _check_one_domain(arguments)
+    if arguments.profile is not None:
+        refuse_options(arguments, _OUTSIDE_PROFILE, "is outside the minimal profile; omit it or --profile")
     check_central(arguments)
     check_record_options(arguments)
     check_open_options(arguments)
@@ -199,6 +209,7 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
             "max_bits": arguments.max_bits,
             "max_attack": arguments.max_attack,
             "protocols": None if arguments.protocol is None else [arguments.protocol],
+            "profile": arguments.profile,
             "search": arguments.search,
             "histogram": arguments.histogram,
             "delta": arguments.delta,

@@ -1,4 +1,4 @@
-"""A collector over HTTP, for operators: what a device does with it, and its epochs, groups and tallies. Needs no extra."""
+"""A collector over HTTP, for operators: its epochs, groups and tallies, and what devices do. Needs no extra."""
 
 from __future__ import annotations
 

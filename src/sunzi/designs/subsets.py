@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats, Integers
 from sunzi.client.designs import subsets as client
 from sunzi.client.designs.subset_code import MOST_POINTS as MOST_CODED
-from sunzi.client.designs.subset_code import word_bits
-from sunzi.client.designs.subsets import ARITHMETIC, BITMAP, MOST_POINTS
-from sunzi.client.errors import ReportError, whole_number
+from sunzi.client.designs.subsets import ARITHMETIC, BITMAP
+from sunzi.client.errors import ReportError
 from sunzi.designs.base import DecodingCost, Design, subset_first_support_shares
 from sunzi.numerics import kernels
 from sunzi.numerics.counters import Counters
@@ -39,8 +38,8 @@ _SECONDS_PER_WORD = 2e-8
 class Subsets(client.Subsets, Design):
     """The C(v,w) subsets of size w; a message is the array of its points.
 
-    ``code`` is "arithmetic", about log2 C(v,w) bits (docs/mathematics.md §9), or "bitmap", v bits; by default that of
-    :func:`choose_code`.
+    ``code`` is "arithmetic", about log2 C(v,w) bits (docs/mathematics.md §9), or "bitmap", v bits. By default it is
+    arithmetic below 2^20 points, where that code ends.
 
     >>> design = Subsets(points=5, block_size=2)
     >>> design.points, design.message_count
@@ -50,9 +49,8 @@ class Subsets(client.Subsets, Design):
     counts_blocks = False
 
     def __post_init__(self) -> None:
-        if not self.code and self.points <= MOST_POINTS:
-            size = whole_number("block_size", self.block_size, 1, self.points - 1)
-            object.__setattr__(self, "code", choose_code(self.points, size))
+        if not self.code:
+            object.__setattr__(self, "code", ARITHMETIC if self.points <= MOST_CODED else BITMAP)
         super().__post_init__()
 
     @property
@@ -197,10 +195,9 @@ class Subsets(client.Subsets, Design):
         return bits
 
 
-def choose_code(points: int, block_size: int) -> str:
-    """The bitmap where it is at most a quarter longer than the arithmetic code (up to about ε = 1.15): a server reads
-    it some 50 times faster. Else the arithmetic code, up to 2^20 points, where it ends.
+def quickly_read(points: int, block_size: int) -> Subsets:
+    """Subsets with the bitmap where it is at most a quarter longer than the arithmetic code (up to about ε = 1.15): a
+    server reads it some 50 times faster. Else with the arithmetic code, up to 2^20 points, where it ends.
     """
-    if points > MOST_CODED or points <= _LONGEST_BITMAP * word_bits(points, block_size):
-        return BITMAP
-    return ARITHMETIC
+    design = Subsets(points, block_size)
+    return Subsets(points, block_size, BITMAP) if points <= _LONGEST_BITMAP * design.payload_bits else design

@@ -48,7 +48,7 @@ class Domain(client.Domain):
     """
 
     def __init__(self, values: int | Iterable[str], *, other: str | None = None, separate_labels: bool = False) -> None:
-        is_size = as_integer(values) is not None
+        is_size = as_integer(values) is not None and not isinstance(values, np.ndarray)
         given: Any = values if is_size else check_column(values, "domain must be a size or a list of labels")
         super().__init__(given, other=other, separate_labels=separate_labels)
 

@@ -1,4 +1,5 @@
-"""Many words of the arithmetic code of subsets at once (:mod:`sunzi.client.designs.subset_code`; docs/mathematics.md §9).
+"""Many words of the arithmetic code of subsets at once, as :mod:`sunzi.client.designs.subset_code` makes one
+(docs/mathematics.md §9).
 
 The state stays below 2^49 and products are exact in a double. Three engines do the same steps: a compiled loop
 (`sunzi.numerics.kernels`), numpy for many rows in lockstep, and the client's own for a few rows. The time depends on
@@ -228,7 +229,7 @@ def _finish_words(digits: Integers, positions: Integers, low: Floats, bits: int)
 def _decode_together(
     streams: Rows, scales: Floats, block_size: int, bits: int, counts: Integers, table: NDArray[np.bool_] | None
 ) -> bool:
-    """`decode_subset` for all rows, one point at a time: add to the counts and fill the table. Whether all are valid."""
+    """`decode_subset` for all rows, point by point: add to the counts and fill the table. Whether all are valid."""
     points, rows = scales.size, len(streams)
     stream, starts = streams.ravel(), np.arange(rows) * streams.shape[1]
     code = streams[:, :START_BYTES] @ 256.0 ** np.arange(START_BYTES - 1, -1, -1)

@@ -22,6 +22,7 @@ from sunzi.client.epsilon import Epsilon, parse_epsilon
 from sunzi.client.errors import ParameterError
 from sunzi.designs.choice import subset_error
 from sunzi.designs.response import BlockResponse
+from sunzi.designs.subsets import quickly_read
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularProtocol, ModularSubsetSelection
 from sunzi.protocols.modular_estimation import solving_cost
 from sunzi.protocols.moduli import moduli_error
@@ -168,7 +169,7 @@ def subset_bits(points: int, block_size: int) -> int:
     """The payload of a subset, exactly as the design has it."""
     if block_size == 1:
         return index_bits(points)
-    return subsets.Subsets(points, block_size).payload_bits
+    return quickly_read(points, block_size).payload_bits
 
 
 @dataclass(frozen=True)

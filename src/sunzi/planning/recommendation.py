@@ -53,6 +53,8 @@ _LONGEST_REPORT = 1 << 17
 _LARGEST_SOLVED = 1 << 21
 SIZED = ("ss", "ss-compact", "pgr")
 """The protocols that use larger blocks to meet a limit on attackability."""
+MINIMAL = ("grr", "ss-compact")
+"""The protocols of the minimal profile, which small clients have (conformance/README.md)."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ def recommend(
     max_bits: float | None = None,
     max_attack: float | None = None,
     protocols: Sequence[str] | None = None,
+    profile: Literal["minimal"] | None = None,
     search: bool = False,
     histogram: ReferenceHistogram = "flat",
     delta: float | None = None,
@@ -155,6 +158,7 @@ def recommend(
     max_bits: limit on the mean bits per report.
     max_attack: limit on the attackability.
     protocols: the names to compare; by default all of the catalogue.
+    profile: "minimal" for plans that small clients understand: grr or ss-compact, with labels in the plan.
     search: search for the best moduli of modular protocols instead of taking a quick spread. A limit that the quick
         spread exceeds starts the search in any case.
     histogram: compare errors of equally frequent values, ``"flat"``, or of ``"skewed"`` ones, which takes up to a
@@ -172,7 +176,9 @@ def recommend(
     check_reference(histogram)
     if delta is not None:
         check_delta(delta)
-    names = tuple(catalogue() if protocols is None else dict.fromkeys(protocols))
+    every = catalogue() if profile is None else MINIMAL
+    names = tuple(every if protocols is None else dict.fromkeys(protocols))
+    _check_profile(profile, terms, names)
     options = []
     for index, name in enumerate(names):
         part = _part(progress, index, len(names))
@@ -225,6 +231,19 @@ def _check_wishes(objective: str, max_bits: float | None, max_attack: float | No
         raise ParameterError(f"max_bits must be at least 1, got {max_bits}")
     if max_attack is not None and not 0 < max_attack <= 1:
         raise ParameterError(f"max_attack must lie between 0 and 1, got {max_attack}")
+
+
+def _check_profile(profile: str | None, domain: Domain, names: Sequence[str]) -> None:
+    """Raise ParameterError unless plans of these protocols are of the profile."""
+    if profile is None:
+        return
+    if profile != "minimal":
+        raise ParameterError(f"profile must be 'minimal' or None, got {profile!r}")
+    outside = next((name for name in names if name not in MINIMAL), None)
+    if outside is not None:
+        raise ParameterError(f"the minimal profile has the protocols {' and '.join(MINIMAL)}, got {outside}")
+    if not set(domain.to_json()) <= {"size", "labels", "other"}:
+        raise ParameterError(f"the minimal profile needs a size, or labels in the plan, got {domain!r}")
 
 
 def _option(name: str, wishes: _Wishes) -> Option:

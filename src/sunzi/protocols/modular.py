@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from math import exp, inf
@@ -26,7 +26,7 @@ from sunzi.designs.base import DecodingCost, Design
 from sunzi.designs.choice import best_cyclotomic, optimal_block_size, subset_error
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
-from sunzi.designs.subsets import Subsets
+from sunzi.designs.subsets import Subsets, quickly_read
 from sunzi.domains.labels import Domain
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import uniform_below, word_array
@@ -80,6 +80,10 @@ class ModularProtocol(client.ModularProtocol, SelectingProtocol):
         cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, count: int | None = None
     ) -> Self:
         """The given moduli, with a warning if they are poor, or a spread of primes of small exact error."""
+        return cls._choose(domain_size, epsilon, moduli, count)
+
+    @classmethod
+    def _choose(cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None, count: int | None) -> Self:
         is_default = moduli is None
         if moduli is None:
             aim = _WANTED_ERROR * subset_error(domain_size, epsilon) if residues_pay(domain_size, epsilon) else inf
@@ -232,11 +236,30 @@ class ModularSubsetSelection(client.ModularSubsetSelection, ModularProtocol):
 
     responses: tuple[BlockResponse, ...] = field()
 
+    @classmethod
+    def choose(
+        cls,
+        domain_size: int,
+        epsilon: Fraction,
+        moduli: Iterable[int] | None = None,
+        count: int | None = None,
+        code: str | None = None,
+    ) -> Self:
+        """As for all modular protocols. ``code`` names the code of all subsets, "arithmetic" for the shortest reports
+        or "bitmap" for the fastest server; by default :func:`~sunzi.designs.subsets.quickly_read` chooses.
+        """
+        made = cls._choose(domain_size, epsilon, moduli, count)
+        if code is None:
+            return made
+        designs = (response.design for response in made.responses)
+        coded = (replace(design, code=code) if isinstance(design, Subsets) else design for design in designs)
+        return cls(domain_size, tuple(BlockResponse(design, epsilon) for design in coded))
+
     @staticmethod
     def block_design(modulus: int, epsilon: Fraction) -> Design:
         """Subsets of the optimal size; of one point, singletons."""
         size = optimal_block_size(modulus, epsilon)
-        return Singletons(modulus) if size == 1 else Subsets(modulus, size)
+        return Singletons(modulus) if size == 1 else quickly_read(modulus, size)
 
     @staticmethod
     def block_variance(domain_size: int, epsilon: Fraction, modulus: int) -> float | None:

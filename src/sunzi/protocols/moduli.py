@@ -140,5 +140,5 @@ def warn_if_poor(
             f"moduli {shown(list(moduli))} have {ratio:.3g} times the error of the default moduli for {domain_size} "
             f"values at epsilon {epsilon}; leave moduli out, or let sunzi.planning.choose_moduli find some",
             PlanWarning,
-            stacklevel=4,
+            stacklevel=5,  # the caller of make_plan
         )

@@ -64,7 +64,9 @@ class Design(ABC):
     @classmethod
     @abstractmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`parameters`; raises PlanError on anything that is not such a design."""
+        """The inverse of :meth:`parameters`; raises PlanError or ParameterError on anything that is not such a
+        design.
+        """
 
 
 def index_bits(count: int) -> int:

@@ -110,8 +110,8 @@ class Subsets(Design):
     def _variates(self, joint: Sequence[int]) -> list[int]:
         """The variates, from one integer per word: its digits in mixed radix."""
         found: list[int] = []
-        for rest, share in zip(joint, self.shares, strict=True):
-            digits = []
+        for number, share in zip(joint, self.shares, strict=True):
+            digits, rest = [], number
             for bound in reversed(share):
                 rest, digit = divmod(rest, bound)
                 digits.append(digit)

@@ -1,4 +1,4 @@
-"""A device that reports over months: consent, memoised noise, a budget for its lifetime, and reports until they count."""
+"""A device that reports over months: consent, memoised noise, a lifetime budget, and sending until reports count."""
 
 from __future__ import annotations
 

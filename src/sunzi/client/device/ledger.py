@@ -1,8 +1,8 @@
 """A device's file: its key, what each attribute has spent and reported, and the outbox of unsent reports.
 
 One durable transaction debits a report's ε and stores its bytes in the outbox before anything is sent, so a crash or
-power cut neither loses a debit nor sends a report that was not debited. Several processes may share one file. There is a
-key only while the user agrees.
+power cut neither loses a debit nor sends a report that was not debited. Several processes may share one file. There is
+a key only while the user agrees.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Ledger:
         return total
 
     def latest(self, connection: sqlite3.Connection, attribute: str, fingerprint: str) -> tuple[bytes | None, bool]:
-        """The bytes of the latest report of an attribute under a plan, if any are kept, and whether its budget ended."""
+        """The bytes of an attribute's latest report under a plan, if they are kept, and whether its budget ended."""
         query = "SELECT body, is_spent FROM latest WHERE attribute = ? AND fingerprint = ?"
         row = connection.execute(query, (attribute, fingerprint)).fetchone() or (None, 0)
         return None if row[0] is None else self._blob("the latest report", row[0]), bool(row[1])

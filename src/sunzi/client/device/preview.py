@@ -60,6 +60,6 @@ def notice(plan: Plan, attribute: str) -> str:
     return (
         f"This program would like to report {attribute}, to count how often each value occurs. Your own value never "
         f"leaves this device: it is replaced by a random report here, and {privacy_in_words(plan.epsilon)} (epsilon = "
-        f"{plan.epsilon}). Nothing is sent unless you agree, and you can turn it off at any time. DO_NOT_TRACK=1 in the "
-        "environment turns it off for good."
+        f"{plan.epsilon}). Nothing is sent unless you agree, and you can turn it off at any time. DO_NOT_TRACK=1 in "
+        "the environment turns it off, too."
     )

@@ -345,6 +345,7 @@ def fields_of(answer: bytes) -> dict[str, Any]:
 
 
 def message_of(answer: bytes) -> str:
+    """What a response says, short enough for an error message."""
     said = fields_of(answer).get("message")
     text = said if isinstance(said, str) else answer[:_LONGEST_MESSAGE].decode("utf-8", "replace")
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"

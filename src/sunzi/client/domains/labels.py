@@ -115,9 +115,10 @@ class Domain:
     def index(self, value: object) -> Any:
         """The index of one value; DomainError if it has none."""
         if self.has_labels:
-            found = self.positions.get(value) if isinstance(value, str) else None
+            positions = self.positions
+            found = positions.get(value) if isinstance(value, str) else None
             if found is None and self.other is not None and (isinstance(value, str) or is_missing(value)):
-                found = self.positions[self.other]
+                found = positions[self.other]
         else:
             found = as_integer(value)
         if found is None or not 0 <= found < self.size:
