@@ -1,18 +1,16 @@
 """What a device runs is small and stands alone: the standard library, one folder, and nothing above it."""
 
-import ast
 import importlib
 import inspect
-import io
 import json
 import re
 import subprocess
 import sys
-import tokenize
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from code_lines import python_lines
 
 import sunzi
 import sunzi.client.plan as trusted_plan
@@ -95,29 +93,6 @@ def loaded(program, name, directory):
     return modules
 
 
-def code_lines(path):
-    """The number of lines with code."""
-    text = Path(path).read_text("utf-8")
-    docstrings = {
-        line
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        for line in range(node.lineno, node.end_lineno + 1)
-    }
-    silent = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    found = {line for each in tokens if each.type not in silent for line in range(each.start[0], each.end[0] + 1)}
-    return len(found - docstrings)
-
-
-def test_code_lines_are_counted_as_they_are_read(tmp_path):
-    path = tmp_path / "module.py"
-    lines = ['"""A', 'docstring."""', "", "X = 1  # a comment", "# another", '"""About X."""']
-    lines += ["Y = (", "    2,", "", ")", 'Z = """', "", '"""']
-    path.write_text("\n".join(lines) + "\n")
-    assert code_lines(path) == 1 + 3 + 3
-
-
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("program", [REPORT, DEVICE], ids=["report", "device"])
 def test_a_report_needs_the_standard_library_and_the_client_alone(tmp_path, program, name):
@@ -130,7 +105,7 @@ def test_a_report_needs_the_standard_library_and_the_client_alone(tmp_path, prog
 @pytest.mark.parametrize("name", PLANS)
 def test_the_code_behind_a_report_is_short(tmp_path, name):
     files = {path for path in loaded(REPORT, name, tmp_path).values() if path and Path(path).is_relative_to(SOURCE)}
-    total = sum(map(code_lines, files))
+    total = sum(python_lines(Path(path).read_text("utf-8")) for path in files)
     assert total <= (MOST_LINES_OF_LABELS if name in OF_LABELS else MOST_LINES_OF_A_PLAN)
 
 
@@ -138,7 +113,7 @@ def test_the_whole_client_is_short():
     found = Counter()
     for path in CLIENT.rglob("*.py"):
         folder, *rest = path.relative_to(CLIENT).parts
-        found[folder if rest else "core"] += code_lines(path)
+        found[folder if rest else "core"] += python_lines(path.read_text("utf-8"))
     assert found.keys() == MOST_LINES.keys()
     assert {part: lines for part, lines in found.items() if lines > MOST_LINES[part]} == {}
     assert sum(MOST_LINES.values()) <= MOST_LINES_IN_TOTAL
@@ -163,7 +138,7 @@ OPERATORS_OWN = {
     "__init__": "domains also read columns",
     "__post_init__": "numpy's tables have limits, beyond those of the client",
     "client": "plans make clients with batches",
-    "report_batch": "batches are vectorised; test_both_sides.py compares them",
+    "report_batch": "batches are vectorised; test_equality.py compares them",
     "shown": "display",
     "refusal": "display",
     "__repr__": "display",

@@ -5,8 +5,8 @@ from fractions import Fraction
 from itertools import count
 
 import pytest
+from agreeing import THERE, agreed, bodies, epoch_of
 from damage import directory_in_memory
-from devices import THERE, agreed, bodies, epoch_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from devices import agreed, bodies, files, key_of, rows
+from agreeing import agreed, bodies, files, key_of, rows
 from listening import answering
 
 import sunzi

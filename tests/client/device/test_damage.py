@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from agreeing import agreed
 from damage import damage_bytes, damage_cell, directory_in_memory, outcome
-from devices import agreed
 
 import sunzi
 from sunzi.client import Device

@@ -4,8 +4,8 @@ import threading
 from fractions import Fraction
 
 import pytest
+from agreeing import THERE, agreed, bodies, epoch_of
 from device_processes import Process
-from devices import THERE, agreed, bodies, epoch_of
 
 import sunzi
 from sunzi.client import Device

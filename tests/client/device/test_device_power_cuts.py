@@ -4,7 +4,7 @@ import random
 import shutil
 
 import pytest
-from devices import THERE, agreed
+from agreeing import THERE, agreed
 from power_cuts import Disk, PowerCuts
 
 import sunzi

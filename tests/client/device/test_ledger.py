@@ -5,7 +5,7 @@ import stat
 from contextlib import closing
 
 import pytest
-from devices import THERE, agreed, bodies, epoch_of, files, key_of, rows
+from agreeing import THERE, agreed, bodies, epoch_of, files, key_of, rows
 
 import sunzi
 from sunzi.client import Device

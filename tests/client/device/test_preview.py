@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from devices import THERE, agreed, bodies, epoch_of, files
+from agreeing import THERE, agreed, bodies, epoch_of, files
 
 import sunzi
 from sunzi.client import Device, notice

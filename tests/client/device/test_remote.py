@@ -9,7 +9,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from devices import agreed
+from agreeing import agreed
 from hostile import hostile, response
 from listening import answering
 from running import running

@@ -4,7 +4,7 @@ import hashlib
 from contextlib import closing
 
 import pytest
-from devices import agreed
+from agreeing import agreed
 from listening import answering
 from running import running
 

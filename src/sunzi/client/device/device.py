@@ -23,7 +23,7 @@ from .addresses import canonical_epoch
 from .consent import VARIABLE, do_not_track
 from .ledger import Ledger, QueuedReport, new_key
 from .memoising import MemoisedReport, MemoisingClient
-from .preview import Preview, preview
+from .preview import Preview, describe
 from .remote import Sender, UnauthorizedError
 from .uploads import ID_BYTES, parse_token
 
@@ -148,7 +148,7 @@ class Device:
         """
         client = self._client(plan, self._ledger.key() or self._new_key, attribute)
         made = client.memoise(_index(plan, value))
-        return preview(plan, made.report, canonical_epoch(destination))
+        return describe(plan, made.report, canonical_epoch(destination))
 
     def queue(
         self,
