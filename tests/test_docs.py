@@ -76,10 +76,13 @@ def test_markdown_wraps_at_120_columns() -> None:
 
 def test_error_table_is_complete() -> None:
     from sunzi import errors
+    from sunzi.client import errors as client_errors
 
     listed = set(re.findall(r"^\| `(\w+Error)`", (ROOT / "docs" / "guide.md").read_text(), flags=re.MULTILINE))
     classes = {
-        name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.SunziError)
+        name
+        for name, value in {**vars(errors), **vars(client_errors)}.items()
+        if isinstance(value, type) and issubclass(value, errors.SunziError)
     }
     assert listed == classes - {"SunziError"}
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sunzi.plan import make_plan
+
 ROOT = Path(__file__).resolve().parent.parent
 PUBLIC = runpy.run_path(str(ROOT / "scripts" / "make-api-docs"))["public_names"]()
 OBJECTS = {
@@ -22,6 +24,7 @@ EXECUTABLE = {name: value for name, value in OBJECTS.items() if inspect.isfuncti
 def test_examples_run(name, tmp_path, monkeypatch):
     """Every function and class shows an example; those of methods run as well."""
     monkeypatch.chdir(tmp_path)
+    make_plan("grr", ["Firefox", "Chrome", "Safari"], 1).save("plan.json")  # which examples of the client load
     value = EXECUTABLE[name]
     found = doctest.DocTestFinder().find(value, name, globs=vars(inspect.getmodule(value)).copy())
     assert next(test.examples for test in found if test.name == name)

@@ -37,7 +37,11 @@ def client_directory():
 
 
 def run_snippet(program, directory):
-    environment = os.environ | {"PYTHONPATH": str(Path(sunzi.__file__).parents[1])}
+    installed = directory / "installed"
+    installed.mkdir(exist_ok=True)
+    if not (installed / "sunzi_client").exists():
+        (installed / "sunzi_client").symlink_to(Path(sunzi.__file__).parent / "client")
+    environment = os.environ | {"PYTHONPATH": str(installed)}
     command = [sys.executable, "-c", program]
     run = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -84,7 +88,7 @@ def test_two_languages(visit, service):
     assert page.locator("#languages label").all_text_contents() == ["Python", "JavaScript"]
     python = page.locator("#code").text_content()
     assert program_in(page, "Python") == python
-    assert 'Device("device.db", lifetime_epsilon="1", max_epsilon="1")' in python
+    assert 'Device("device.db", lifetime_epsilon="4", max_epsilon="1")' in python
     page.get_by_role("radio", name="Python").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("radio", name="JavaScript")).to_be_checked()

@@ -94,7 +94,7 @@ class BudgetError(SunziError, RuntimeError):
     """A device's budget is too small for even one report. Nothing was spent and no report was made.
 
     >>> import sunzi
-    >>> device = sunzi.Device("device.db", lifetime_epsilon=1, max_epsilon=2)
+    >>> device = sunzi.client.Device("device.db", lifetime_epsilon=1, max_epsilon=2)
     >>> device.enable()
     True
     >>> plan = sunzi.make_plan("grr", ["yes", "no"], epsilon=2)

@@ -40,6 +40,9 @@ class WordSource(ABC):
 class SystemSource(WordSource):
     """The operating system's generator: the only source that gives privacy. It never returns a word twice, not even
     across ``fork``.
+
+    >>> len(SystemSource().words(3))
+    3
     """
 
     reproducible = False

@@ -35,7 +35,13 @@ WhenSpent = Literal["keep", "background", "refuse"]
 
 @dataclass(frozen=True)
 class QueueResult:
-    """The result of :meth:`Device.queue`."""
+    """The result of :meth:`Device.queue`.
+
+    >>> from sunzi.client import Device, load_plan
+    >>> device = Device("device.db", lifetime_epsilon=3, max_epsilon=1)
+    >>> device.queue(load_plan("plan.json"), "browser", "Opera", "https://a.example/v1/collections/b/epochs/1")
+    QueueResult(outcome='off', outside=False, cost=Fraction(0, 1), identity=None)
+    """
 
     outcome: Outcome
     """``queued``; ``repeated``: the attribute had already reported in this epoch; ``kept``, ``background``, ``silent``:
@@ -277,7 +283,7 @@ class Device:
             ReportError if the report is refused for good, which deletes it, and StoreError if it may succeed later:
             then the other reports for this destination wait for the next flush.
         on_refused: called with every report that is refused for good, and the error; by default it is logged as a
-            warning of ``sunzi.device``.
+            warning of ``sunzi.client``.
         """
         if upload is None:
             with closing(Sender()) as sender:
@@ -316,4 +322,4 @@ def _index(plan: Plan, value: object) -> Any:
 
 
 def _log_refusal(report: QueuedReport, error: ReportError) -> None:
-    logging.getLogger("sunzi.device").warning("the report for %s is deleted: %s", report.destination, error)
+    logging.getLogger("sunzi.client").warning("the report for %s is deleted: %s", report.destination, error)

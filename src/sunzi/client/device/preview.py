@@ -14,7 +14,14 @@ _SHOWN_VALUES = 5
 
 
 class Preview(NamedTuple):
-    """A report that was not sent."""
+    """A report that was not sent.
+
+    >>> from sunzi.client import Device, load_plan
+    >>> device = Device("device.db", lifetime_epsilon=4, max_epsilon=1)
+    >>> url = "https://collector.example/v1/collections/default/epochs/1"
+    >>> print(device.preview(load_plan("plan.json"), "browser", "Chrome", url))
+    to https://collector.example/v1/collections/default/epochs/1: 0...
+    """
 
     address: str
     body: bytes
@@ -56,6 +63,10 @@ def notice(plan: Plan, attribute: str) -> str:
     ----------
     plan: the plan of the collection.
     attribute: what is measured.
+
+    >>> from sunzi.client import load_plan
+    >>> notice(load_plan("plan.json"), "the browser")
+    'This program would like to report the browser, to count how often each value occurs. ...'
     """
     return (
         f"This program would like to report {attribute}, to count how often each value occurs. Your own value never "

@@ -45,12 +45,37 @@ _PATIENCE_SECONDS = 1.0
 
 
 class UnauthorizedError(StoreError):
-    """The key or token is unknown. The same upload can still be counted with the right one."""
+    """The key or token is unknown. The same upload can still be counted with the right one.
+
+    >>> import sunzi
+    >>> from contextlib import closing
+    >>> from sunzi.client import RemoteCollection
+    >>> from sunzi.collector import Settings, UploadKey, serve
+    >>> plan = sunzi.make_plan("grr", ["apple", "pear"], epsilon=1)
+    >>> settings = Settings(upload_keys=(UploadKey("app", bytes(32), reports_per_minute=100),))
+    >>> with serve(plan, settings=settings) as running, closing(RemoteCollection(running.url, max_epsilon=1)) as remote:
+    ...     remote.upload(remote.current(), plan.client().report("pear"))
+    Traceback (most recent call last):
+        ...
+    sunzi.client.device.remote.UnauthorizedError: the collector rejected this key or token (401): send an upload ...
+    """
 
 
 @dataclass(frozen=True)
 class RemoteEpoch:
-    """The plan, and the epoch that reports must name."""
+    """The plan, and the epoch that reports must name.
+
+    >>> import sunzi
+    >>> from sunzi.client import RemoteCollection
+    >>> from sunzi.collector import serve
+    >>> plan = sunzi.make_plan("grr", ["apple", "pear"], epsilon=1)
+    >>> with serve({"fruit": plan}) as running:
+    ...     remote = RemoteCollection(f"{running.url}/v1/collections/fruit", max_epsilon=1)
+    ...     epoch = remote.current()
+    ...     remote.close()
+    >>> epoch.collection, epoch.number, epoch.is_open, epoch.plan == plan
+    ('fruit', 1, True, True)
+    """
 
     plan: Plan
     collection: str
@@ -71,6 +96,16 @@ class RemoteCollection:
     patience: for how many seconds to retry temporary failures: a full queue, a restart, a lost connection. A request
         takes at most 30 seconds of it.
     sleep: called to pause between attempts.
+
+    >>> import sunzi
+    >>> from sunzi.client import RemoteCollection
+    >>> from sunzi.collector import serve
+    >>> with serve(sunzi.make_plan("grr", ["yes", "no"], epsilon=1)) as collector:
+    ...     remote = RemoteCollection(collector.url, max_epsilon=1)
+    ...     epoch = remote.current()
+    ...     print(remote.upload(epoch, epoch.plan.client().report("yes")))
+    ...     remote.close()
+    counted
     """
 
     plan_kind: ClassVar[type[Plan]] = Plan

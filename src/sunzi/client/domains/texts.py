@@ -38,7 +38,7 @@ class OpenDomain(Domain):
 
     >>> from sunzi.client import OpenDomain
     >>> OpenDomain("letters", longest=5).index("ab")
-    (1, 2, 28)
+    (1, 2, 28, 0, 0, 0)
     """
 
     symbols: tuple[str, ...]

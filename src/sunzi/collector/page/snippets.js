@@ -102,6 +102,17 @@ function exampleValue({ labels, labels_sha256: hash, range, attributes, symbols 
 }
 
 /**
+ * A budget for the lifetime of a device: four different answers.
+ * @param {string} epsilon a fraction in lowest terms
+ */
+function lifetimeOf(epsilon) {
+  const [numerator, denominator = 1n] = epsilon.split("/").map(BigInt);
+  const shared = denominator % 4n === 0n ? 4n : denominator % 2n === 0n ? 2n : 1n;
+  const rest = denominator / shared;
+  return `${(numerator * 4n) / shared}${rest === 1n ? "" : `/${rest}`}`;
+}
+
+/**
  * The first day that is not before this many days after 1970-01-01.
  * @param {number} days
  */
@@ -117,16 +128,17 @@ function dayText(days) {
 function pythonLines({ collection, plan }, example) {
   const address = pythonLiteral(new URL(`v1/collections/${collection}`, BASE).href);
   const epsilon = pythonLiteral(plan.epsilon);
+  const lifetime = pythonLiteral(lifetimeOf(plan.epsilon));
   const labels = plan.domain.labels_sha256 ? '.with_labels("labels.txt")' : "";
   return [
-    ["", "pip install sunzi"],
-    ["from sunzi.collector import RemoteCollector"],
-    ["from sunzi.device import Device"],
+    ["", "pip install sunzi-client"],
+    ["from sunzi_client import Device, RemoteCollection"],
     [""],
-    [`remote = RemoteCollector(${address}, max_epsilon=${epsilon})`],
+    [`remote = RemoteCollection(${address}, max_epsilon=${epsilon})`],
     ["epoch = remote.current()", "the plan, checked here"],
     [`plan = epoch.plan${labels}`, labels ? "the label file of this plan" : ""],
-    [`device = Device("device.db", lifetime_epsilon=${epsilon}, max_epsilon=${epsilon})`, "keep this file"],
+    [`device = Device("device.db", lifetime_epsilon=${lifetime}, max_epsilon=${epsilon})`, "keep this file"],
+    ["device.enable()", "once the user has agreed"],
     [""],
     [`device.queue(plan, ${pythonLiteral(collection)}, ${example}, epoch.url)`, "randomised here; once per epoch"],
     ["print(device.flush())", "the number of acknowledged reports"],
@@ -147,6 +159,7 @@ function javascriptLines({ collection, plan }, example) {
   const needsTexts = plan.protocol === "prefixes";
   const needsLabels = plan.domain.labels_sha256 !== undefined;
   const epsilon = javascriptLiteral(plan.epsilon);
+  const lifetime = javascriptLiteral(lifetimeOf(plan.epsilon));
   const names = [
     needsSubsets && "designs: [subsets]",
     needsRecords && "records",
@@ -171,7 +184,8 @@ function javascriptLines({ collection, plan }, example) {
     [`const collection = ${address};`],
     ...labels,
     [`const epoch = await fetchEpoch(collection${options});`, "the plan, checked here"],
-    [`const device = await Device.open({ lifetimeEpsilon: ${epsilon}, maxEpsilon: ${epsilon} });`],
+    [`const device = await Device.open({ lifetimeEpsilon: ${lifetime}, maxEpsilon: ${epsilon} });`],
+    ["await device.enable();", "once the user has agreed"],
     [""],
     [
       `await device.queue(epoch.plan, ${javascriptLiteral(collection)}, ${example}, epoch.url);`,
