@@ -24,6 +24,18 @@ def path(tmp_path):
     return tmp_path / "device.db"
 
 
+@pytest.fixture
+def careless(monkeypatch):
+    """SQLite as most systems have it: deleted content stays in the file, unless a program asks for more."""
+
+    def connect(*arguments, genuine=sqlite3.connect, **options):
+        connection = genuine(*arguments, **options)
+        connection.execute("PRAGMA secure_delete=OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+
+
 def calls_of(path):
     """Every call that reads or writes the file of a device."""
     device = Device(path, 1, max_epsilon=1)
@@ -65,6 +77,7 @@ def test_others_lose_the_right_to_read_the_file(path, number):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.usefixtures("careless")
 def test_an_acknowledged_report_is_overwritten(path):
     """Its id is gone; its bytes are kept once, to be repeated when the budget has ended."""
     device = agreed(path, 2)
@@ -78,6 +91,7 @@ def test_an_acknowledged_report_is_overwritten(path):
     assert traces(path, [body]) == 0
 
 
+@pytest.mark.usefixtures("careless")
 @pytest.mark.parametrize("plan", [WIDE, WIDER], ids=["reports within a page", "reports of many pages"])
 def test_disabling_leaves_no_trace_of_key_reports_and_ids(path, plan):
     """Of reports that wait, that were sent, and that were remembered for many attributes."""
