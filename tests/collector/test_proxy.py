@@ -16,11 +16,12 @@ from pathlib import Path
 
 import packages
 import pytest
+from agreeing import agreed
 from ports import free_port
 from running import running
 
 import sunzi
-from sunzi.client import Device, Sender
+from sunzi.client import Sender
 from sunzi.collector import RemoteCollector
 
 pytestmark = pytest.mark.slow
@@ -184,7 +185,7 @@ def test_the_collector_learns_nothing_about_clients(program, tmp_path):
 def test_a_device_reports_through_it(program, tmp_path, monkeypatch):
     """Also while the collector is away, and with a client that goes away, when proxies log errors with addresses."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
-    device = Device(tmp_path / "device.db", 1, max_epsilon=1)
+    device = agreed(tmp_path / "device.db", 1)
     with running(tmp_path / "store.db", {"default": PLAN}) as service:
         with proxy(program, tmp_path, service.address.removeprefix("http://")) as port:
             with closing(RemoteCollector(f"https://127.0.0.1:{port}", max_epsilon=1)) as remote:

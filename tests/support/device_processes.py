@@ -7,20 +7,18 @@ from fractions import Fraction
 _PROGRAM = """
 import sys
 import sunzi
-from sunzi.client.errors import BudgetError
-from sunzi.client.device.device import Device
+from sunzi.client import Device
 
 path, cap, values = sys.argv[1], sys.argv[2], [int(value) for value in sys.argv[3].split(",")]
 there = "https://collector.example/v1/collections/browsers/epochs/1"
 plan = sunzi.make_plan("grr", 100, 1)
-device = Device(path, cap, max_epsilon=1)
+device = Device(path, cap, max_epsilon=1, when_spent="refuse")
+assert device.enable()
 print("ready", flush=True)
 sys.stdin.readline()
 for value in values:
-    try:
-        print("paid", device.queue(plan, "browser", value, there, several=True).cost, flush=True)
-    except BudgetError:
-        print("refused", flush=True)
+    queued = device.queue(plan, "browser", value, there, several=True)
+    print("paid" if queued.outcome == "queued" else queued.outcome, queued.cost, flush=True)
 """
 
 

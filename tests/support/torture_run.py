@@ -186,7 +186,7 @@ LONG_TESTS = {
     "coverage": _long_test("tests/proof/test_coverage.py"),
     "coverage-sweep": sweep_coverage,
     "requests": _long_test("tests/collector/test_openapi.py"),
-    "damage": _long_test("tests/collector/test_damage.py", "tests/device/test_damage.py"),
+    "damage": _long_test("tests/collector/test_damage.py", "tests/client/device/test_damage.py"),
     "more-settings": _long_test("tests", "-m", "long", "--ignore", "tests/proof/test_coverage.py"),
 }
 """Sections without figures, which are not in the table of docs/durability.md."""

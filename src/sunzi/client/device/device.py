@@ -23,7 +23,7 @@ from .addresses import canonical_epoch
 from .consent import VARIABLE, do_not_track
 from .ledger import Ledger, QueuedReport, new_key
 from .memoising import MemoisedReport, MemoisingClient
-from .preview import Preview, preview
+from .preview import Preview, describe
 from .remote import Sender, UnauthorizedError
 from .uploads import ID_BYTES, parse_token
 
@@ -120,6 +120,7 @@ class Device:
         if do_not_track():
             return False
         self._ledger.enable(self._new_key)
+        self._new_key = new_key()  # another process may turn the device off: no key is used again
         return True
 
     def disable(self) -> None:
@@ -128,7 +129,6 @@ class Device:
         It keeps what was spent, and in which epochs it reported. Turned on again, it reports from the next epoch on,
         with a new key.
         """
-        self._new_key = new_key()
         self._ledger.disable()
 
     def client(self, plan: Plan, attribute: str) -> MemoisingClient:
@@ -154,7 +154,7 @@ class Device:
         """
         client = self._client(plan, self._ledger.key() or self._new_key, attribute)
         made = client.memoise(_index(plan, value))
-        return preview(plan, made.report, canonical_epoch(destination))
+        return describe(plan, made.report, canonical_epoch(destination))
 
     def queue(
         self,

@@ -41,7 +41,7 @@ CREATE TABLE latest (
     PRIMARY KEY (attribute, fingerprint)
 ) WITHOUT ROWID;
 CREATE TABLE outbox (
-    place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, attribute TEXT, destination TEXT NOT NULL, body BLOB NOT NULL,
+    place INTEGER PRIMARY KEY, id BLOB NOT NULL, attribute TEXT, destination TEXT NOT NULL, body BLOB NOT NULL,
     fingerprint TEXT NOT NULL, token TEXT, groups TEXT
 );
 PRAGMA application_id = {APPLICATION_ID};
@@ -107,7 +107,9 @@ class Ledger:
     def transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         """One durable transaction on a new connection, so that threads, processes and forks share nothing."""
         try:
-            self._protect(create)
+            if create and not self.path.exists():
+                self.path.touch(mode=0o600)
+            self.path.stat()  # SQLite would create the file
         except OSError as error:
             raise StoreError(f"cannot use the device file {self.path}: {error.strerror}") from error
         try:
@@ -121,20 +123,13 @@ class Ledger:
             self._prepare(connection)
             yield connection
             connection.execute("COMMIT")
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter if a message quotes a damaged schema
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last if a message quotes a damaged schema
             raise StoreError(f"{self.path}: {error}") from error
         finally:
             connection.close()  # rolls back an open transaction
 
-    def _protect(self, create: bool) -> None:
-        """Let nobody else read the file: the key is in it."""
-        if create and not self.path.exists():
-            self.path.touch(mode=0o600)
-        if os.name == "posix" and self.path.stat().st_mode & 0o077:
-            self.path.chmod(0o600)
-
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Create the tables in a new file; refuse other programs' files unchanged."""
+        """Create the tables in a new file; refuse other programs' files unchanged; let nobody else read the key."""
         mark, version = (
             connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
@@ -145,6 +140,8 @@ class Ledger:
             raise StoreError(f"{self.path} is an SQLite file, but not a Sunzi device")
         elif version != VERSION:
             raise StoreError(f"{self.path} has version {version}; this release supports version {VERSION}")
+        if os.name == "posix" and self.path.stat().st_mode & 0o077:
+            self.path.chmod(0o600)
 
     def debits(self, connection: sqlite3.Connection, attribute: str) -> tuple[set[bytes], Fraction]:
         """What an attribute has paid for, and how much."""

@@ -34,7 +34,7 @@ class Preview(NamedTuple):
         return f"to {self.address}: {self.body.hex()}\n{self.words}"
 
 
-def preview(plan: Plan, report: Report, address: str) -> Preview:
+def describe(plan: Plan, report: Report, address: str) -> Preview:
     """The bytes of a report, and what they say."""
     body = encode_report(plan.protocol.report_layout, report)
     size = "1 byte" if len(body) == 1 else f"{len(body):,} bytes"

@@ -5,7 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sunzi.client.errors import DomainError, ParameterError, PrivacyError
+from sunzi.client import Plan
+from sunzi.client.errors import DomainError, ParameterError, PlanError, PrivacyError
+from sunzi.domains.texts import OpenDomain
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue
@@ -77,3 +79,43 @@ def test_values_outside_the_domain_are_refused_before_a_word_is_drawn():
             ask()
     assert source.remaining == 9
     assert plan.tally(client.report_batch([])).reports == 0
+
+
+@pytest.mark.parametrize(
+    ("plan", "bits", "work"),
+    [
+        (make_plan("grr", 5, 1), 3, 2),
+        (make_plan("oue", 100, 1), 100, 100),
+        (make_plan("mss", 60, 1, moduli=(5, 89)), 1 + 89, 1 + 2 + 24 + 89),
+    ],
+    ids=["a block", "bits", "subsets"],
+)
+def test_a_client_limits_what_a_report_costs(plan, bits, work):
+    """Each limit is the largest number that is accepted, and the error names the number."""
+    assert (plan.protocol.report_layout.max_bits, plan.protocol.work) == (bits, work)
+    assert plan.client(max_bits=bits, max_work=work).report(1)
+    with pytest.raises(PlanError, match=f"takes {bits} bits, this client accepts at most {bits - 1}"):
+        plan.client(max_bits=bits - 1)
+    with pytest.raises(PlanError, match=f"takes {work} steps, this client accepts at most {work - 1}"):
+        plan.client(max_work=work - 1)
+
+
+def test_a_hostile_plan_is_refused_by_default():
+    """16 million bits are within the format, but too much for a device that did not ask for them."""
+    plan = make_plan("oue", 1 << 24, 1)
+    with pytest.raises(PlanError, match="takes 16,777,216 bits, this client accepts at most 1,048,576"):
+        plan.client()
+    with pytest.raises(PlanError, match="takes 16,777,216 steps, this client accepts at most 2,097,152"):
+        plan.client(max_bits=1 << 24)
+    assert plan.client(max_bits=1 << 24, max_work=1 << 24).plan is plan
+
+
+def test_an_index_is_checked_before_a_word_is_drawn():
+    """Of a record it is a number, of a text a row of digits."""
+    source = ScriptedSource(np.zeros(0, dtype=np.uint64))
+    texts = make_plan("prefixes", OpenDomain("letters", longest=2), 1, cells=1000)
+    wrong = {make_plan("grr", 5, 1): [-1, 5, 1.0, "1", None, (1,)], texts: [1, (1, 2), (1, 2, 99), (1.0, 2, 27)]}
+    for plan, indices in wrong.items():
+        for index in indices:
+            with pytest.raises(DomainError):
+                Plan.from_json(plan.canonical).client(source=source).report_index(index)

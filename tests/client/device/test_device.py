@@ -1,27 +1,25 @@
 """A device's ledger and outbox: the cap holds across plans, collections, threads, processes and crashes."""
 
-import sqlite3
-import stat
 import threading
-from contextlib import closing
 from fractions import Fraction
 
 import pytest
+from agreeing import THERE, agreed, bodies, epoch_of
 from device_processes import Process
 
 import sunzi
-from sunzi.client.device.device import Device
-from sunzi.client.device.ledger import QueuedReport
-from sunzi.client.device.memoising import MemoisingClient
-from sunzi.client.errors import BudgetError, DomainError, ParameterError, PrivacyError, ReportError, StoreError
-from sunzi.collector.sqlite import SqliteStore
+from sunzi.client import Device
+from sunzi.client.errors import (
+    BudgetError,
+    DomainError,
+    ParameterError,
+    PlanError,
+    PrivacyError,
+    ReportError,
+    StoreError,
+)
 
-THERE = "https://collector.example/v1/collections/browsers/epochs/1"
 ELSEWHERE = "https://another.example/v1/collections/browsers/epochs/1"
-
-
-def epoch_of(number):
-    return THERE.removesuffix("1") + str(number)
 
 
 @pytest.fixture
@@ -34,12 +32,8 @@ def path(tmp_path):
     return tmp_path / "device.db"
 
 
-def bodies(device):
-    return [report.body for report in device.waiting()]
-
-
 def test_each_distinct_value_costs_once(plan, path):
-    device = Device(path, 3, max_epsilon=1)
+    device = agreed(path, 3)
     assert device.spent("browser") == 0
     assert device.queue(plan, "browser", 7, THERE).cost == 1
     assert [device.queue(plan, "browser", 7, epoch_of(number)).cost for number in range(2, 7)] == [0] * 5
@@ -52,7 +46,7 @@ def test_each_distinct_answer_to_the_kept_question_costs_once(path):
     """A device answers one table for good, and pays when its cells change, not when the rest of the record does."""
     attributes = {"version": ["1", "2", "3", "4"], "country": [f"country {number}" for number in range(4)]}
     plan = sunzi.make_tables(attributes, [("version",), ("country",)], 1)
-    device = Device(path, 32, max_epsilon=1)
+    device = agreed(path, 32)
     costs, epochs = {}, iter(range(1, 100))
     for version in attributes["version"]:
         for country in attributes["country"]:
@@ -68,7 +62,7 @@ def test_each_distinct_answer_to_the_kept_question_costs_once(path):
 
 def test_texts_that_look_alike_in_the_kept_view_cost_once(path):
     plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=4), 1, cells=1000)
-    device = Device(path, 32, max_epsilon=1)
+    device = agreed(path, 32)
     texts = ["longer", "longest", "no", "no", "NO", "né"]
     costs = [device.queue(plan, "word", text, epoch_of(number)).cost for number, text in enumerate(texts, 1)]
     assert costs[:4] in ([1, 0, 1, 0], [1, 0, 0, 0])  # rarely two texts share a cell
@@ -79,55 +73,78 @@ def test_texts_that_look_alike_in_the_kept_view_cost_once(path):
 
 
 def test_the_cap_holds_over_plans_and_collections(plan, path):
-    device = Device(path, "5/2", max_epsilon=1, caps={"age": "1/2"})
+    device = agreed(path, "5/2", caps={"age": "1/2"})
     half = sunzi.make_plan("oue", 100, Fraction(1, 2))
     device.queue(plan, "browser", 1, THERE)
     device.queue(half, "browser", 1, THERE.replace("browsers", "renamed"))
     device.queue(plan, "browser", 2, epoch_of(2))
-    before = device.waiting()
-    with pytest.raises(BudgetError, match="5/2"):
-        device.queue(half, "browser", 2, epoch_of(3))
-    with pytest.raises(BudgetError):
+    assert device.queue(half, "browser", 2, epoch_of(3)).cost == 0
+    with pytest.raises(BudgetError, match="'age' may spend epsilon 1/2 in its lifetime, and one report costs 1"):
         device.queue(plan, "age", 2, THERE)
     assert device.queue(half, "age", 2, THERE).cost == Fraction(1, 2)
-    assert (device.spent("browser"), len(device.waiting())) == (Fraction(5, 2), len(before) + 1)
-    with pytest.raises(ParameterError):
-        Device(path, 0, max_epsilon=1)
+    assert (device.spent("browser"), device.spent("age"), len(device.waiting())) == (Fraction(5, 2), Fraction(1, 2), 5)
 
 
 def test_a_plan_above_the_limit_costs_nothing(plan, path):
-    device = Device(path, 3, max_epsilon="1/2")
-    with pytest.raises(PrivacyError):
-        device.queue(plan, "browser", 1, THERE)
-    with pytest.raises(PrivacyError):
-        device.client(plan, "browser")
+    device = agreed(path, 3, max_epsilon="1/2")
+    for call in (lambda: device.queue(plan, "browser", 1, THERE), lambda: device.client(plan, "browser")):
+        with pytest.raises(PrivacyError):
+            call()
     assert (device.spent("browser"), device.waiting()) == (0, [])
     assert Device(path, 3, max_epsilon=1).queue(plan, "browser", 1, THERE).cost == 1
-    with pytest.raises(TypeError, match="max_epsilon"):
-        Device(path, 3)
+
+
+@pytest.mark.parametrize(("limit", "most"), [("max_bits", 63), ("max_work", 63)])
+def test_a_report_that_costs_the_device_too_much_is_refused(path, limit, most):
+    plan = sunzi.make_plan("oue", 64, 1)
+    device = agreed(path, 3, **{limit: most})
+    for call in (
+        lambda: device.queue(plan, "browser", 1, THERE),
+        lambda: device.preview(plan, "browser", 1, THERE),
+        lambda: device.client(plan, "browser"),
+    ):
+        with pytest.raises(PlanError, match="64"):
+            call()
+    assert (device.spent("browser"), device.waiting()) == (0, [])
+    assert Device(path, 3, max_epsilon=1, **{limit: most + 1}).queue(plan, "browser", 1, THERE).outcome == "queued"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"lifetime_epsilon": 0, "max_epsilon": 1}, ParameterError),
+        ({"lifetime_epsilon": 1, "max_epsilon": -1}, ParameterError),
+        ({"lifetime_epsilon": 1, "max_epsilon": 1, "caps": {"age": "nan"}}, ParameterError),
+        ({"lifetime_epsilon": 1, "max_epsilon": 1, "when_spent": "silent"}, ParameterError),
+        ({"lifetime_epsilon": 1}, TypeError),
+    ],
+)
+def test_terms_are_checked(path, arguments, error):
+    with pytest.raises(error):
+        Device(path, **arguments)
 
 
 def test_an_attribute_reports_once_per_epoch(plan, path):
     """Before and after the report is acknowledged, for any value, and in another process too."""
-    device = Device(path, 10, max_epsilon=1)
+    device = agreed(path, 10)
     first = device.queue(plan, "browser", 7, THERE)
-    assert not first.is_repeated
+    assert first.outcome == "queued"
     for flushed in (1, 0):
         for value in (7, 8, "outside"):
             again = Device(path, 10, max_epsilon=1).queue(plan, "browser", value, THERE)
-            assert (again.identity, again.cost, again.is_repeated) == (first.identity, 0, True)
+            assert (again.outcome, again.identity, again.cost) == ("repeated", first.identity, 0)
         assert len(device.waiting()) == flushed
         assert device.flush(lambda report: None) == flushed
     assert device.spent("browser") == 1
-    assert not device.queue(plan, "language", 7, THERE).is_repeated
-    assert not device.queue(plan, "browser", 7, epoch_of(2)).is_repeated
+    assert device.queue(plan, "language", 7, THERE).outcome == "queued"
+    assert device.queue(plan, "browser", 7, epoch_of(2)).outcome == "queued"
     several = device.queue(plan, "browser", 7, THERE, several=True)
-    assert (several.cost, several.is_repeated, several.identity != first.identity) == (0, False, True)
-    assert len(device.waiting()) == 3
+    assert (several.outcome, several.cost) == ("queued", 0)
+    assert len({report.identity for report in device.waiting()} | {first.identity}) == 4
 
 
 def test_an_epoch_that_refused_a_report_may_get_another(plan, path):
-    device, refused = Device(path, 10, max_epsilon=1), []
+    device, refused = agreed(path, 10), []
 
     def upload(report):
         raise ReportError("this token is spent")
@@ -135,18 +152,18 @@ def test_an_epoch_that_refused_a_report_may_get_another(plan, path):
     device.queue(plan, "browser", 7, THERE, token="ab" * 32)
     assert device.flush(upload, lambda report, error: refused.append((report.token, str(error)))) == 0
     assert refused == [("ab" * 32, "this token is spent")]
-    assert not device.queue(plan, "browser", 7, THERE, token="cd" * 32).is_repeated
+    assert device.queue(plan, "browser", 7, THERE, token="cd" * 32).outcome == "queued"
     assert device.flush(lambda report: None) == 1
 
 
 def test_ids_depend_on_the_device_the_attribute_and_the_epoch(plan, path):
-    one, two = Device(path, 10, max_epsilon=1), Device(path.with_name("two.db"), 10, max_epsilon=1)
+    one, two = agreed(path, 10), agreed(path.with_name("two.db"), 10)
     cases = [(one, "browser", THERE), (two, "browser", THERE), (one, "language", THERE), (one, "browser", ELSEWHERE)]
     assert len({device.queue(plan, attribute, 7, url).identity for device, attribute, url in cases}) == 4
 
 
 def test_a_renamed_collection_gets_no_fresh_noise(path):
-    plan, device = sunzi.make_plan("oue", 64, 1), Device(path, 1, max_epsilon=1)
+    plan, device = sunzi.make_plan("oue", 64, 1), agreed(path, 1)
     for name in ("browsers", "browsers-2", "something-else"):
         device.queue(plan, "browser", 7, THERE.replace("browsers", name))
     assert len({report.destination for report in device.waiting()}) == 3
@@ -155,17 +172,17 @@ def test_a_renamed_collection_gets_no_fresh_noise(path):
 
 
 def test_a_value_outside_the_domain_is_said_locally_and_still_reported(plan, path):
-    device = Device(path, 1, max_epsilon=1)
+    device = agreed(path, 1)
     queued = device.queue(plan, "browser", 1000, THERE)
     assert (queued.outside, queued.cost) == (True, 1)
     assert device.queue(plan, "browser", "nonsense", epoch_of(2)).cost == 0
     assert len(set(bodies(device))) == 1
     labelled = sunzi.make_plan("grr", sunzi.Domain(["a", "b", "other"], other="other"), 1)
-    assert not Device(path.with_name("other.db"), 1, max_epsilon=1).queue(labelled, "letter", "z", THERE).outside
+    assert not agreed(path.with_name("other.db"), 1).queue(labelled, "letter", "z", THERE).outside
 
 
 def test_acknowledged_reports_are_deleted_and_others_sent_again(plan, path):
-    device = Device(path, 10, max_epsilon=1)
+    device = agreed(path, 10)
     for value in range(6):
         device.queue(plan, "browser", value, THERE, several=True)
     queued, tried = device.waiting(), []
@@ -188,7 +205,7 @@ def test_acknowledged_reports_are_deleted_and_others_sent_again(plan, path):
 
 
 @pytest.mark.slow
-def test_a_crash_between_debit_and_send_loses_neither(plan, path):
+def test_a_crash_between_debit_and_send_loses_neither(path):
     """The process ends after the debit and before the first byte is sent; the next process sends the paid report."""
     child = Process(path, 3, [1, 2])
     child.go()
@@ -212,22 +229,19 @@ def test_a_crash_between_debit_and_send_loses_neither(plan, path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("payments", [0, 1, 5, 20])
-def test_a_process_killed_in_mid_queue(path, payments):
+def test_a_process_killed_in_mid_queue(plan, path, payments):
     """kill -9 while queueing: every debit has its report, every report its debit, and the cap still holds."""
     child = Process(path, 30, range(60))
     child.go()
     heard = [child.next_payment() for _ in range(payments)]
     told = len([line for line in heard if line.startswith("paid")]) + len(child.kill())
-    device = Device(path, 30, max_epsilon=1)
+    device = Device(path, 30, max_epsilon=1, when_spent="refuse")
     waiting = device.waiting()
     assert device.spent("browser") == len(waiting) >= told
-    plan, paid, refused = sunzi.make_plan("grr", 100, 1), 0, 0
-    for value in range(60):
-        try:
-            paid += device.queue(plan, "browser", value, THERE, several=True).cost
-        except BudgetError:
-            refused += 1
-    assert (device.spent("browser"), paid, refused) == (30, 30 - len(waiting), 30)
+    queued = [device.queue(plan, "browser", value, THERE, several=True) for value in range(60)]
+    assert device.spent("browser") == 30
+    assert sum(each.cost for each in queued) == 30 - len(waiting)
+    assert {each.outcome for each in queued[30:]} == {"silent"}
 
 
 @pytest.mark.slow
@@ -242,37 +256,24 @@ def test_processes_racing_for_the_last_budget(path):
 
 
 def test_threads_racing_for_the_last_budget(plan, path):
-    device, outcomes, barrier = Device(path, 3, max_epsilon=1), [], threading.Barrier(8)
+    device, outcomes, barrier = agreed(path, 3), [], threading.Barrier(8)
 
     def race(value):
         barrier.wait()
-        try:
-            outcomes.append(device.queue(plan, "browser", value, THERE, several=True).cost)
-        except BudgetError:
-            outcomes.append(None)
+        queued = device.queue(plan, "browser", value, THERE, several=True)
+        outcomes.append((queued.outcome, queued.cost))
 
     threads = [threading.Thread(target=race, args=(value,)) for value in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(outcomes, key=str) == [1, 1, 1, *[None] * 5]
+    assert sorted(outcomes) == [*[("kept", 0)] * 5, *[("queued", 1)] * 3]
     assert device.spent("browser") == 3
 
 
-def test_the_file_is_private_and_deleted_reports_are_overwritten(path):
-    device = Device(path, 1, max_epsilon=1)
-    wide = sunzi.make_plan("oue", 4000, 1)
-    device.queue(wide, "browser", 1, THERE)
-    body = bodies(device)[0]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert body in path.read_bytes()
-    device.flush(lambda report: None)
-    assert body not in path.read_bytes()
-
-
 def test_an_unreachable_collector_does_not_delay_others(plan, path):
-    device = Device(path, 10, max_epsilon=1)
+    device = agreed(path, 10)
     for value, destination in enumerate([THERE, ELSEWHERE, THERE, ELSEWHERE]):
         device.queue(plan, "browser", value, destination, several=True)
     tried = []
@@ -293,7 +294,7 @@ def test_a_forgotten_label_file_is_an_error_and_costs_nothing(path, tmp_path):
     domain.save_labels(tmp_path / "labels.txt")
     complete = sunzi.make_plan("grr", domain, 1)
     without = sunzi.Plan.from_json(complete.canonical)
-    device = Device(path, 3, max_epsilon=1)
+    device = agreed(path, 3)
     with pytest.raises(ParameterError, match="labels=PATH") as caught:
         device.queue(without, "letter", "alpha", THERE)
     assert not isinstance(caught.value, DomainError)
@@ -316,80 +317,15 @@ NO_EPOCHS = [
 
 @pytest.mark.parametrize("destination", NO_EPOCHS)
 def test_a_report_belongs_to_an_epoch(plan, path, destination):
-    device = Device(path, 3, max_epsilon=1)
+    device = agreed(path, 3)
     with pytest.raises(ParameterError):
         device.queue(plan, "browser", 1, destination)
     assert device.spent("browser") == 0
 
 
-def test_a_file_that_is_not_a_device(tmp_path):
-    (tmp_path / "not.db").write_bytes(b"something else entirely" * 100)
-    with pytest.raises(StoreError):
-        Device(tmp_path / "not.db", 1, max_epsilon=1)
-    with pytest.raises(StoreError, match=r"missing/device\.db: No such file"):
-        Device(tmp_path / "missing" / "device.db", 1, max_epsilon=1)
-
-
-def tables(path):
-    with closing(sqlite3.connect(path)) as connection:
-        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def test_a_collectors_store_is_refused_as_a_device(tmp_path):
-    SqliteStore(tmp_path / "store.db").close()
-    before = tables(tmp_path / "store.db")
-    with pytest.raises(StoreError, match="not a Sunzi device"):
-        Device(tmp_path / "store.db", 1, max_epsilon=1)
-    assert tables(tmp_path / "store.db") == before
-    Device(tmp_path / "device.db", 1, max_epsilon=1)
-    with pytest.raises(StoreError, match="not a Sunzi store"):
-        SqliteStore(tmp_path / "device.db")
-    with closing(sqlite3.connect(tmp_path / "device.db")) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99"):
-        Device(tmp_path / "device.db", 1, max_epsilon=1)
-
-
-VERSION_ZERO = """
-CREATE TABLE device (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), key BLOB NOT NULL);
-CREATE TABLE debits (
-    attribute TEXT NOT NULL, entry BLOB NOT NULL, epsilon TEXT NOT NULL, PRIMARY KEY (attribute, entry)
-) WITHOUT ROWID;
-CREATE TABLE outbox (
-    id BLOB PRIMARY KEY, destination TEXT NOT NULL, body BLOB NOT NULL, queued_at REAL NOT NULL
-) WITHOUT ROWID;
-INSERT INTO device VALUES (1, zeroblob(32));
-INSERT INTO debits VALUES ('browser', x'00', '1/2');
-INSERT INTO outbox VALUES (zeroblob(16), 'there', x'07', 1.5);
-"""
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_an_older_file_is_upgraded(plan, path, version):
-    Device(path, 2, max_epsilon=1)
-    older = {1: "DROP TABLE reported; ", 2: ""}[version]
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(f"{older}ALTER TABLE outbox DROP COLUMN groups; PRAGMA user_version = {version}")
-    assert not Device(path, 2, max_epsilon=1).queue(plan, "browser", 1, THERE).is_repeated
-
-
-def test_a_file_without_a_mark_is_taken_over(plan, path):
-    """Its key, ledger and outbox stay. A waiting report does not name its collection, so it is kept, never guessed."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(VERSION_ZERO)
-    device = Device(path, 2, max_epsilon=1)
-    assert device.spent("browser") == Fraction(1, 2)
-    assert device.waiting() == [QueuedReport(bytes(16), "there", b"\x07")]
-    assert device.flush() == 0
-    assert device.queue(plan, "browser", 1, THERE).cost == 1
-    assert [report.fingerprint for report in Device(path, 2, max_epsilon=1).waiting()] == [None, plan.fingerprint]
-    assert bodies(device)[1] == MemoisingClient(plan, bytes(32), "browser", max_epsilon=32).report(1)
-    assert device.flush(lambda report: None) == 2
-
-
 def test_groups_are_kept_with_the_report(path):
     plan = sunzi.make_plan("grr", 100, 1, groups={"country": ["DE", "FR"], "release": ["1"]})
-    device = Device(path, 3, max_epsilon=1)
+    device = agreed(path, 3)
     device.queue(plan, "browser", 7, THERE, groups={"release": "1", "country": "DE"})
     device.queue(plan, "browser", 7, epoch_of(2))
     assert [report.groups for report in Device(path, 3, max_epsilon=1).waiting()] == [
@@ -400,18 +336,8 @@ def test_groups_are_kept_with_the_report(path):
 
 def test_a_bad_group_costs_nothing(plan, path):
     declaring = sunzi.make_plan("grr", 100, 1, groups={"country": ["DE", "FR"]})
-    device = Device(path, 3, max_epsilon=1)
+    device = agreed(path, 3)
     for made, groups in ((declaring, {"country": "IT"}), (declaring, {"city": "Bonn"}), (plan, {"country": "DE"})):
         with pytest.raises(ParameterError):
             device.queue(made, "browser", 7, THERE, groups=groups)
     assert (device.spent("browser"), device.waiting()) == (0, [])
-
-
-@pytest.mark.parametrize("named", ["", "country", "country=DE,country=FR", 7, b"x"])
-def test_damaged_groups_are_refused(plan, path, named):
-    device = Device(path, 3, max_epsilon=1)
-    device.queue(plan, "browser", 7, THERE)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE outbox SET groups = ?", (named,))
-    with pytest.raises(StoreError, match="the groups of a report are"):
-        device.waiting()

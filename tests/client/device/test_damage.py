@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from agreeing import agreed
 from damage import damage_bytes, damage_cell, directory_in_memory, outcome
 
 import sunzi
@@ -21,13 +22,19 @@ PLAN = sunzi.make_plan("grr", ["yes", "no", "other"], epsilon=1)
 URL = "https://collector.example/v1/collections/default/epochs"
 
 
+NEXT = {("queued", 1), ("kept", 0), ("silent", 0), ("repeated", 0), ("off", 0)}
+"""What a damaged ledger may answer: at worst that the budget has ended or that the user has not agreed, never that the
+new value was paid before.
+"""
+
+
 def opened(path: Path) -> Device:
     return Device(path, 5, max_epsilon=2)
 
 
 def fill(path: Path) -> None:
-    """A device with debits of two attributes and reports in its outbox."""
-    device = opened(path)
+    """A device with debits of two attributes, reports in its outbox and latest reports."""
+    device = agreed(path, 5, max_epsilon=2)
     for epoch, (attribute, value) in enumerate([("a", "yes"), ("a", "no"), ("b", "yes"), ("b", "yes")], 1):
         device.queue(PLAN, attribute, value, f"{URL}/{epoch}", token="ab" * 32 if epoch == 1 else None)
     sent = iter(range(4))
@@ -55,8 +62,9 @@ def use(path: Path) -> None:
     for attribute in ("a", "b"):
         before = device.spent(attribute)
         assert 0 <= before <= 64
-        device.queue(PLAN, attribute, "other", f"{URL}/9")
-        assert device.spent(attribute) == before + 1
+        queued = device.queue(PLAN, attribute, "other", f"{URL}/9")
+        assert device.spent(attribute) == before + queued.cost
+        assert (queued.outcome, queued.cost) in NEXT
     waiting = device.waiting()
     assert device.flush(lambda report: None) == len(waiting)
     assert device.waiting() == []

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi import wire
 from sunzi.analysis import attack_growth
 from sunzi.analysis.attack import fresh_rounds
 from sunzi.client.device.memoising import KEY_BYTES, MemoisingClient
 from sunzi.client.errors import DomainError, ParameterError, PrivacyError
 from sunzi.client.randomness import DerivedSource
+from sunzi.client.reports import encode_report
 
 KEY = bytes(range(KEY_BYTES))
 LABELS = ["Firefox", "Chrome", "Safari", "Edge"]
@@ -58,13 +58,12 @@ def test_the_derivation_is_the_one_that_other_clients_follow():
     client = MemoisingClient(plan, KEY, "Browser é", max_epsilon=32)
     prefix = b"sunzi memoised report, version 1\0" + bytes.fromhex(plan.fingerprint) + text("Browser é")
     secret = hmac.new(KEY, prefix + text("Chrome"), hashlib.sha256).digest()
-    assert client.derive(1) == secret
-    assert client.derive(None) == hmac.new(KEY, prefix + b"\xff\xff\xff\xff", hashlib.sha256).digest()
+    assert client.memoise(1).seed == secret
+    assert client.memoise(None).seed == hmac.new(KEY, prefix + b"\xff\xff\xff\xff", hashlib.sha256).digest()
     bare = sunzi.make_plan("grr", 200, 1)
     message = b"sunzi memoised report, version 1\0" + bytes.fromhex(bare.fingerprint) + text("a") + text("123")
-    assert (
-        MemoisingClient(bare, KEY, "a", max_epsilon=32).derive(123) == hmac.new(KEY, message, hashlib.sha256).digest()
-    )
+    seed = MemoisingClient(bare, KEY, "a", max_epsilon=32).memoise(123).seed
+    assert seed == hmac.new(KEY, message, hashlib.sha256).digest()
 
     epoch = "https://collector.example/v1/collections/browsers/epochs/1"
     message = b"sunzi report id, version 1\0" + text("Browser é") + text(epoch)
@@ -110,9 +109,9 @@ def test_a_device_keeps_its_question_for_all_values(kind, request):
             questions.add(question)
             made = client.report_index(index)
             assert reports.setdefault(cell, made) == made
-            noise = DerivedSource(client.derive(index))
-            encoded = plan.protocol.respond(question, cell, noise)
-            assert made == wire.encode_report(plan.protocol.report_layout, encoded)
+            noise = DerivedSource(client.memoise(index).seed)
+            encoded = plan.protocol.answer(question, cell, noise)
+            assert made == encode_report(plan.protocol.report_layout, encoded)
         counted = plan.tally(list(reports.values()))
         assert sum(count > 0 for count in counted.block_reports) == 1, "all reports answer one question"
         if step == 1:
@@ -161,7 +160,7 @@ def test_a_device_keeps_its_view_for_all_texts():
         views.add(int(number))
         view = plan.protocol.views[number]
         cells = view.points(plan.domain.indices(texts)).tolist()
-        noise = {cell: client.derive(plan.domain.index(text)) for cell, text in zip(cells, texts, strict=True)}
+        noise = {cell: client.memoise(plan.domain.index(text)).seed for cell, text in zip(cells, texts, strict=True)}
         assert len(set(noise.values())) == len(set(cells))
         assert all(
             reports[text] == reports[other]

@@ -4,15 +4,15 @@ import random
 import shutil
 
 import pytest
+from agreeing import THERE, agreed
 from power_cuts import Disk, PowerCuts
-from sunzi.device import device as module
 
 import sunzi
-from sunzi.client.device.device import Device
+from sunzi.client import Device
+from sunzi.client.device import ledger
 from sunzi.client.errors import StoreError
 
 CUTS = 60
-THERE = "https://collector.example/v1/collections/browsers/epochs/1"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def spent_after_cut(cuts, directory, plan, seed, cut_after=None):
     before.mkdir(parents=True)
     after.mkdir()
     cuts.disk = None
-    Device(before / "device.db", 30, max_epsilon=1)
+    agreed(before / "device.db", 30)
     cuts.disk = disk = Disk(before, cut_after)
     paid = 0
     try:
@@ -46,6 +46,7 @@ def spent_after_cut(cuts, directory, plan, seed, cut_after=None):
     disk.after_cut(after, random.Random(seed))
     cuts.disk = None
     device = Device(after / "device.db", 30, max_epsilon=1)
+    assert device.enabled
     found = device.spent("browser"), len(device.waiting())
     shutil.rmtree(directory)
     return paid, *found
@@ -73,6 +74,6 @@ def test_a_cut_at_any_moment_loses_neither_a_debit_nor_its_report(cuts, plan, tm
 @pytest.mark.slow
 def test_a_device_that_leaves_its_journal_is_caught(cuts, plan, tmp_path, monkeypatch):
     """The same without a durable removal of the journal. If nothing were lost, the tests above would prove nothing."""
-    monkeypatch.setattr(module, "_SETTINGS", ("synchronous=FULL",))
+    monkeypatch.setattr(ledger, "_SETTINGS", ("synchronous=FULL",))
     outcomes = [spent_after_cut(cuts, tmp_path / str(seed), plan, seed) for seed in range(CUTS)]
     assert sum(spent < paid for paid, spent, _ in outcomes) > CUTS // 4

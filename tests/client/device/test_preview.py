@@ -1,0 +1,128 @@
+"""Previews and notices: what a device would send, shown before the user agrees."""
+
+import re
+
+import pytest
+from agreeing import THERE, agreed, bodies, epoch_of, files
+
+import sunzi
+from sunzi.client import Device, notice
+from sunzi.client.device.consent import VARIABLE
+from sunzi.client.errors import ParameterError, PrivacyError
+
+LABELS = ["Firefox", "Chrome", "Safari", "Edge", "other"]
+PLANS = {
+    **{name: sunzi.make_plan(name, sunzi.Domain(LABELS, other="other"), 1) for name in sunzi.catalogue()},
+    "ordered": sunzi.make_ordered(0, 100, 16, 1),
+    "number": sunzi.make_number(0, 100, 1),
+    "tables": sunzi.make_tables({"a": ["x", "y"], "b": ["p", "q", "r"]}, [("a", "b"), ("b",)], 1),
+    "prefixes": sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=4), 1, cells=1000),
+}
+VALUES = {"ordered": 40, "number": 40.5, "tables": {"a": "x", "b": "r"}, "prefixes": "word"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "device.db"
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_preview_is_what_the_device_sends_once_the_user_agrees(path, name):
+    plan, device = PLANS[name], Device(path, 9, max_epsilon=1)
+    values = [VALUES.get(name, "Safari"), None]
+    previews = [device.preview(plan, "browser", value, epoch_of(1)) for value in values]
+    assert list(path.parent.iterdir()) == []
+    assert device.enable()
+    assert (device.spent("browser"), device.waiting()) == (0, [])
+    for number, value in enumerate(values, 1):
+        device.queue(plan, "browser", value, epoch_of(number))
+    assert bodies(device) == [shown.body for shown in previews]
+    assert [device.preview(plan, "browser", value, THERE).body for value in values] == bodies(device)
+
+
+def test_a_preview_of_a_device_that_is_on_changes_nothing(path):
+    device = agreed(path, 1)
+    device.queue(PLANS["grr"], "browser", "Edge", THERE)
+    before = files(path.parent)
+    for value in LABELS:
+        device.preview(PLANS["grr"], "browser", value, epoch_of(2))
+    assert files(path.parent) == before
+
+
+def test_previews_before_the_user_agrees_use_a_key_that_is_theirs_alone(path):
+    """Another device, and this one after it was turned off, have other keys."""
+    plan = sunzi.make_plan("oue", 500, 1)
+    device, other = Device(path, 9, max_epsilon=1), Device(path, 9, max_epsilon=1)
+    first = device.preview(plan, "browser", 1, THERE).body
+    assert other.preview(plan, "browser", 1, THERE).body != first
+    assert other.enable()
+    assert device.preview(plan, "browser", 1, THERE).body != first, "the key of the file is the one that counts"
+    device.disable()
+    after = device.preview(plan, "browser", 1, THERE).body
+    assert device.enable()
+    device.queue(plan, "browser", 1, THERE)
+    assert bodies(device) == [after]
+
+
+def test_the_words_name_what_the_report_names():
+    """The values that are listed are those that the report supports when it is counted."""
+    plan = sunzi.make_plan("ss", LABELS, 1)
+    device = Device("unused.db", 9, max_epsilon=1)
+    for value in LABELS:
+        shown = device.preview(plan, "browser", value, THERE)
+        supported = plan.protocol.support_counts(plan.tally([shown.body]))
+        named = [label for label, is_named in zip(LABELS, supported, strict=True) if is_named]
+        assert f"They name {len(named)} of 5 values: {', '.join(named)}. These were" in shown.words
+        assert "at most 2.72 times as likely" in shown.words
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_preview_as_text(name):
+    plan, device = PLANS[name], Device("unused.db", 9, max_epsilon=1)
+    shown = device.preview(plan, "browser", VALUES.get(name, "Safari"), f"{THERE}/")
+    first, words = str(shown).split("\n")
+    assert first == f"to {THERE}: {shown.body.hex()}"
+    size = len(shown.body)
+    assert words.startswith(f"{size} byte{'s' if size > 1 else ''}. They name ")
+    assert words.endswith("any report is at most 2.72 times as likely under one value as under any other.")
+
+
+def test_long_lists_are_shortened():
+    shown = Device("unused.db", 9, max_epsilon=1).preview(sunzi.make_plan("oue", 1000, 1), "browser", 1, THERE)
+    found = re.search(r"They name (\d+) of 1,000 values: ((?:\d+, ){5})…\. ", shown.words)
+    assert found
+    assert int(found[1]) > 5
+
+
+def test_wide_domains_are_not_listed():
+    """Ten million values would take minutes."""
+    shown = Device("unused.db", 9, max_epsilon=1).preview(sunzi.make_plan("grr", 10_000_001, 1), "browser", 1, THERE)
+    assert "They name an answer drawn at random" in shown.words
+
+
+def test_a_preview_is_refused_as_its_report_would_be(path):
+    device = Device(path, 9, max_epsilon="1/2")
+    with pytest.raises(PrivacyError, match="epsilon 1"):
+        device.preview(PLANS["grr"], "browser", "Edge", THERE)
+    with pytest.raises(ParameterError, match="epoch"):
+        Device(path, 9, max_epsilon=1).preview(PLANS["grr"], "browser", "Edge", "https://collector.example")
+
+
+def test_previews_while_the_environment_forbids_reports(path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "1")
+    assert Device(path, 9, max_epsilon=1).preview(PLANS["grr"], "browser", "Edge", THERE).body
+    assert list(path.parent.iterdir()) == []
+
+
+def test_the_notice_says_what_and_how_much_and_how_to_say_no():
+    said = notice(PLANS["grr"], "the browser")
+    for part in (
+        "report the browser",
+        "2.72 times",
+        "epsilon = 1",
+        "unless you agree",
+        "turn it off",
+        "DO_NOT_TRACK=1",
+    ):
+        assert part in said
+    assert 3 <= said.count(". ") + 1 <= 4
