@@ -27,9 +27,9 @@ const BUNDLING = {
   outdir: "dist",
   // Internal properties, which may be renamed; all others keep their names.
   mangleProps: new RegExp(
-    "^(accepts|attach|bits|blockSize|bounds|cellOf|cells|denominator|drawCell|epsilonFraction|exponents|fingerprintBytes|high|isField|kind|" +
-      "layout|limit|low|mechanism|multiply|numerator|payloads|points|powers|prepare|randomize|read|respond|row|selectors|" +
-      "threshold|truths|variates)$",
+    "^(attach|bits|blockSize|bounds|cellOf|cells|denominator|drawCell|epsilonFraction|exponents|fingerprintBytes|high|isField|joined|kind|" +
+      "layout|limit|low|mechanism|members|multiply|numerator|ownWords|payloads|points|powers|prepare|properties|randomize|read|readDomain|readProtocol|respond|row|selectors|" +
+      "threshold|truths|variates|work)$",
   ),
 };
 

@@ -4,28 +4,35 @@ import { byteLength } from "../arithmetic.js";
 import { check, shown } from "../errors.js";
 import { fields, integer } from "../plan_fields.js";
 import { type DesignReader, eachRow } from "./design.js";
-import { encodeSubset, isWord, wordBits } from "./subset_code.js";
+import { decodeSubset, encodeSubset, wordBits } from "./subset_code.js";
 
 const MAX_POINTS = 2 ** 24;
 const MAX_CODED = 2 ** 20 - 1;
 
 /**
- * The variates that share words: the product of their bounds stays below 2^32. `ends` are the numbers of variates up to
- * the end of each word, and `bounds` their products.
+ * The variates share words: the product of their bounds stays below 2^32. Calls `use` for every word with the number of
+ * variates up to its end, and their product.
  */
-function shareWords(points: number, blockSize: number): { ends: number[]; bounds: number[] } {
-  const ends: number[] = [];
-  const bounds: number[] = [];
+function eachWord(points: number, blockSize: number, use: (end: number, bound: number) => void): void {
   let product = blockSize;
   for (let i = 1; i <= blockSize; i++) {
     if (product * (points - i) >= 2 ** 32) {
-      ends.push(i);
-      bounds.push(product);
+      use(i, product);
       product = 1;
     }
     product *= points - i;
   }
-  return { ends: [...ends, blockSize + 1], bounds: [...bounds, product] };
+  use(blockSize + 1, product);
+}
+
+/** All words: the ends of {@link eachWord}, and the bounds. */
+function shareWords(points: number, blockSize: number): { ends: number[]; bounds: number[] } {
+  const [ends, bounds]: [number[], number[]] = [[], []];
+  eachWord(points, blockSize, (end, bound) => {
+    ends.push(end);
+    bounds.push(bound);
+  });
+  return { ends, bounds };
 }
 
 /** Reads the design "subsets". Pass it to a client as `designs: [subsets]`. */
@@ -66,6 +73,11 @@ export const subsets: DesignReader = {
         return words().bounds;
       },
       bits,
+      get work() {
+        let work = 1 + points; // the shuffle
+        eachWord(points, blockSize, () => work++); // counted, not listed: a client may refuse this plan
+        return work;
+      },
       respond: eachRow((point, truth, variates) => {
         const jumps = unshare(variates);
         const others = new Uint32Array(points - 1);
@@ -84,11 +96,10 @@ export const subsets: DesignReader = {
         members.forEach((member, i) => (bitmap[i >> 3] |= member << (i & 7)));
         return bitmap;
       }),
-      accepts(payload) {
-        if (!isBitmap) return isWord(payload, points, blockSize, bits);
-        let ones = 0;
-        for (let byte of payload) for (; byte; byte &= byte - 1) ones++;
-        return ones === blockSize;
+      members(payload) {
+        if (!isBitmap) return decodeSubset(payload, points, blockSize, bits);
+        const members = Uint8Array.from({ length: points }, (_, i) => (payload[i >> 3] >> (i & 7)) & 1);
+        return members.reduce((sum, member) => sum + member, 0) === blockSize ? members : undefined;
       },
     };
   },
