@@ -145,9 +145,9 @@ export async function uploadOnce(
   throw refusal(isFinal ? ReportError : StoreError, response, answer);
 }
 
-/** The collector's own message is quoted, without control characters; nothing else of a response is. */
+/** The collector's own message is quoted, of printable ASCII; nothing else of a response is. */
 function refusal(kind: ErrorKind, response: Response, { message }: JsonObject): SunziError {
-  const reason = typeof message === "string" ? `: ${message.replace(/\p{C}+/gu, " ").slice(0, 200)}` : "";
+  const reason = typeof message === "string" ? `: ${message.replace(/[^ -~]+/g, " ").slice(0, 200)}` : "";
   return new kind(`the collector returned ${response.status}${reason}`, { cause: response });
 }
 
