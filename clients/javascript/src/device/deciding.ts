@@ -92,8 +92,8 @@ export function decide(account: Account, request: Request, device: string | unde
   if (whenSpent !== "background" && account.ended.includes(fingerprint)) return keep(account.ended);
   const debits = unpaid(account, [whenSpent === "background" ? background : undefined, own]);
   if (canPay(debits)) return queue("queued", own.body, debits);
-  const isFirst = account.debits.length === 0;
-  check(!isFirst, `"${account.attribute}" may spend ${request.cap}, its first report costs ${spentBy(debits)}`, BudgetError);
+  const costs = `"${account.attribute}" may spend ${request.cap}, its first report costs ${spentBy(debits)}`;
+  check(account.debits.length, `${costs}: raise lifetimeEpsilon or its cap`, BudgetError);
   if (whenSpent !== "background" || !background) return keep([...account.ended, fingerprint]);
   const aside = unpaid(account, [background]);
   return canPay(aside) ? queue("background", background.body, aside) : { outcome: "silent", debits: [] };
