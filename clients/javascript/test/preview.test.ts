@@ -69,7 +69,8 @@ describe("words about a report", () => {
   /** The preview of a value in words. */
   async function meaning(name: string, value: unknown): Promise<string> {
     const device = await Device.open({ ...OPTIONS, store: new MemoryStore() });
-    const { plan } = load(name);
+    const { plan, cases } = load(name);
+    value ??= cases[0].value;
     const { meaning } = await device.preview(new Plan(plan, EXTRAS), "a", value as number, EPOCH, EXTRAS);
     return meaning;
   }
@@ -77,8 +78,8 @@ describe("words about a report", () => {
   test("name its values, how often they are true, and ε", async () => {
     const { labels } = load("grr_labels").plan.domain;
     const text = await meaning("grr_labels", labels[0]);
-    expect(text).toMatch(/^The report names 1 of \d+ values: \S.*\. Your value is (not )?among them\. Such a report names your value in [\d.]+ % of cases, any other in [\d.]+ %\. Your value makes it at most [\d.]+ times \(ε = [\d/]+\) as likely as any other value would\.$/);
-    expect(labels).toContain(/values: (.*?)\. Your/.exec(text)?.[1]);
+    expect(text).toMatch(/^The report names 1 of \d+ values: \S.*\. Yours is (not )?among them\. Such a report names your value in [\d.]+ % of cases, any other in [\d.]+ %\. Your value makes it at most [\d.]+ times \(ε = [\d/]+\) as likely as any other value would\.$/);
+    expect(labels).toContain(/values: (.*?)\. Yours/.exec(text)?.[1]);
   });
 
   test.each([
@@ -90,11 +91,13 @@ describe("words about a report", () => {
     ["ss_compact_k151", 3, "of 151 values: "],
     ["ss_compact_k1000003", 3, "of 1000003 values"],
     ["pgr_order5_k150", 3, "of 150 values: "],
-    ["grr_largest", 3, "of 1073741824 values"],
-    ["ordered_8_bins", 700, " to "],
-    ["ordered_dates", "2024-02-29", /2024-0\d-\d\d to 2024-0\d-\d\d/],
-    ["number_5_points", undefined, "Your value makes it"],
-    ["tables_survey", { version: "3", crashed: "yes", day: 6 }, /\(version .*, crashed (yes|no), day .*\)/],
+    ["grr_largest", 3, /names [01] of 1073741824 values[:.]/],
+    ["ordered_8_bins", 700, / of (2|4|8) answers: \d+ to \d+[,.]/],
+    ["ordered_dates", "2024-02-29", /: 2024-0[1-3]-\d\d to 2024-0[1-3]-\d\d[,.]/],
+    ["ordered_labels_other", undefined, / of \d+ answers: /],
+    ["number_5_points", 25, /names 1 of 5 answers: -?[\d.]+\./],
+    ["number_dates", undefined, /answers: \d{4}-\d\d-\d\d\./],
+    ["tables_survey", { version: "3", crashed: "yes", day: 6 }, / of (3|6|42) answers: \((version|crashed) /],
     ["prefixes_letters", "ab", "% of all texts"],
   ])("%s", async (name, value, expected) => {
     const text = await meaning(name, value);
@@ -103,10 +106,21 @@ describe("words about a report", () => {
     expect(text).not.toMatch(/NaN|undefined|Infinity/);
   });
 
+  test("ends of ranges are the last values in them", async () => {
+    const device = await Device.open({ ...OPTIONS, store: new MemoryStore() });
+    const plan = new Plan(load("ordered_dates").plan, EXTRAS); // from 2024-01-01 to 2024-03-04
+    for (let round = 0; round < 20; round++) {
+      const { meaning: text } = await device.preview(plan, `a ${round}`, "2024-02-29", EPOCH, EXTRAS);
+      const ends = [...text.matchAll(/(\S+) to (\d{4}-\d\d-\d\d)/g)].flatMap(([, start, end]) => [start, end]);
+      expect([...ends].sort()).toEqual(ends);
+      expect([ends[0] >= "2024-01-01", (ends.at(-1) as string) <= "2024-03-04"]).toEqual([true, true]);
+    }
+  });
+
   test("a value outside the domain has a report that says nothing about it", async () => {
     const text = await meaning("grr_k5", 99);
     expect(text).toContain("says nothing about yours");
-    expect(text).not.toContain("Your value is");
+    expect(text).not.toContain("Yours is");
   });
 
   test("are as often true as they say", async () => {
@@ -117,7 +131,7 @@ describe("words about a report", () => {
       for (let round = 0; round < 1000; round++) {
         const device = await Device.open({ ...OPTIONS, store: new MemoryStore() });
         const { meaning: text } = await device.preview(plan, "a", 2, EPOCH, EXTRAS);
-        mine += Number(text.includes("Your value is among"));
+        mine += Number(text.includes("Yours is among"));
         stated += Number(/your value in ([\d.e-]+) %/.exec(text)?.[1]) / 100;
       }
       expect(Math.abs(mine - stated) / 1000).toBeLessThan(6 * 0.016);
