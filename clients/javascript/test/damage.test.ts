@@ -140,9 +140,10 @@ test.each(["-5", "0", "33", "1/0", "2/2", "1.0", "", -5, 1, null])(
     cpSync(filled, directory, { recursive: true });
     const device = await opened(directory);
     expect(await device.spent("a")).toBe("2");
-    const path = files(directory).find((each) => readFileSync(each, "utf8").startsWith('{"attribute":"a"')) as string;
+    const path = files(directory).find((each) => readFileSync(each, "utf8").startsWith('{"account":{"attribute":"a"')) as string;
     const entry = JSON.parse(readFileSync(path, "utf8"));
-    writeFileSync(path, JSON.stringify({ ...entry, debits: [entry.debits[0], { ...entry.debits[1], epsilon }] }));
+    entry.account.debits[1].epsilon = epsilon;
+    writeFileSync(path, JSON.stringify(entry));
     await expectRejection("StoreError", device.spent("a"));
     await expectRejection("StoreError", device.queue(PLAN, "a", 4, `${EPOCH}9`));
     expect(await device.spent("b")).toBe("2");
@@ -153,7 +154,7 @@ test("a missing account is noticed, not credited", async () => {
   const directory = temporary("sunzi-missing-");
   cpSync(filled, directory, { recursive: true });
   const device = await opened(directory);
-  const path = files(directory).find((each) => readFileSync(each, "utf8").startsWith('{"attribute":"a"')) as string;
+  const path = files(directory).find((each) => readFileSync(each, "utf8").startsWith('{"account":{"attribute":"a"')) as string;
   rmSync(path);
   await expectRejection("StoreError", device.spent("a"));
 });

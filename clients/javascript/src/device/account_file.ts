@@ -11,9 +11,16 @@ const DIGEST = /^[\da-f]{64}$/;
 const BYTES = /^(?:[\da-f]{2})+$/;
 const ADDRESS = /^https?:\/\/./;
 
-/** Bytes become their hexadecimal digits. */
-export function serialised(account: Account): Uint8Array {
-  return encodeText(JSON.stringify(account, (_, value) => (value instanceof Uint8Array ? hexadecimal(value) : value)));
+/** What the file holds: the account, and the ids of the changes that led to it, the latest one last. */
+export interface AccountFile {
+  readonly account: Account;
+  readonly changes: readonly string[];
+}
+
+/** The content of the file. Bytes become their hexadecimal digits. */
+export function serialised(account: Account, changes: readonly string[]): Uint8Array {
+  const digits = (_: string, value: unknown): unknown => (value instanceof Uint8Array ? hexadecimal(value) : value);
+  return encodeText(JSON.stringify({ account, changes }, digits));
 }
 
 const bytesOf = (digits: unknown): Uint8Array => Uint8Array.from(Buffer.from(digits as string, "hex"));
@@ -42,8 +49,8 @@ const REPORT = {
   groups: (value: unknown) => isMissing(value) || isText(value, GROUPS),
 };
 
-/** Read an account. Throws a StoreError if it is damaged. */
-export function parseAccount(content: Uint8Array): Account {
+/** Read the file. Throws a StoreError if it is damaged. */
+export function parseAccount(content: Uint8Array): AccountFile {
   // biome-ignore lint/suspicious/noExplicitAny: it is checked below
   let found: any;
   try {
@@ -51,8 +58,10 @@ export function parseAccount(content: Uint8Array): Account {
   } catch (cause) {
     throw new StoreError("the file is damaged: it is not JSON", { cause }); // without the text, which is secret
   }
-  const { attribute, debits, reported, ended, device, latest, outbox } = Object(found);
+  const { account, changes } = Object(found);
+  const { attribute, debits, reported, ended, device, latest, outbox } = Object(account);
   const checks = [
+    areTexts(changes, ID),
     isText(attribute, /./s),
     areRecords(debits, DEBIT),
     areTexts(reported, ADDRESS),
@@ -62,9 +71,7 @@ export function parseAccount(content: Uint8Array): Account {
     areRecords(outbox, REPORT) && outbox.every((report: { attribute: string }) => report.attribute === attribute),
   ];
   check(checks.every(Boolean), "the file is damaged: it is no account", StoreError);
-  return {
-    ...found,
-    latest: Object.fromEntries(Object.entries(latest).map(([fingerprint, body]) => [fingerprint, bytesOf(body)])),
-    outbox: outbox.map((report: { body: string }) => ({ ...report, body: bytesOf(report.body) })),
-  };
+  const bodies = Object.entries(latest).map(([fingerprint, body]) => [fingerprint, bytesOf(body)]);
+  const reports = outbox.map((report: { body: string }) => ({ ...report, body: bytesOf(report.body) }));
+  return { account: { ...account, latest: Object.fromEntries(bodies), outbox: reports }, changes };
 }

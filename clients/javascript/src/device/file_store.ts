@@ -3,8 +3,9 @@
  *
  * Every attribute has a directory with its account, in versions 1, 2, 3 …; the highest one counts. A process reads it,
  * decides, and links its own file under the next number. If another process was faster, the link fails and it starts
- * over. Earlier versions are emptied, so that nothing deleted stays in them, and the most recent ones keep their names:
- * who finds the version that it had read gone was too slow, and its own, under a number that was used before, is void.
+ * over. Earlier versions are removed, but for the name of the last one, by which a missing version is noticed. So a
+ * process may link its file under a number that was used before; every version lists its recent changes, and a process
+ * that does not find its own in the highest one was too slow and starts over, too.
  *
  * Files are written in `unfinished` and linked to their names when they are complete. Leftovers of crashes contain
  * secrets; turning the device on or off removes those older than an hour. A process that paused that long between the
@@ -25,8 +26,8 @@ import type { Change, Identity, Store } from "./store.js";
 
 const UNFINISHED_MILLISECONDS = 3_600_000;
 const KEY_BYTES = 32;
-/** How many versions of an account keep their names. */
-const NAMED_VERSIONS = 64;
+/** How many changes a version lists. */
+const RECENT_CHANGES = 64;
 const DIRECTORIES = ["accounts", "unfinished"];
 
 /** Keeps everything in one directory. Only its owner can read it. */
@@ -76,20 +77,21 @@ export class FileStore implements Store {
   async update(attribute: string, change: Change): Promise<void> {
     const directory = join(this.directory, "accounts", createHash("sha256").update(attribute).digest("hex"));
     for (;;) {
+      const { versions, account, changes } = await this.#head(directory);
+      // Read after the account: a device that made it is on, or was turned off since.
       const device = await this.#deviceId();
-      const { versions, account } = await this.#head(directory);
       check(!account || account.attribute === attribute, `${directory} is damaged: it is of another attribute`, StoreError);
       const changed = change(account ?? newAccount(attribute), device);
       if (!changed) return;
-      const last = versions.at(-1) ?? 0;
-      if (!(await this.#create(join(directory, `${last + 1}`), serialised(changed)))) continue;
-      const after = await this.#versions(directory);
-      const isTooLate = last ? !after.includes(last) : after.length > 1;
-      await guarded(directory, () => (isTooLate ? rm(join(directory, `${last + 1}`)) : forget(directory, versions)));
+      const [own, path] = [freshId(), join(directory, `${(versions.at(-1) ?? 0) + 1}`)];
+      const content = serialised(changed, [...changes, own].slice(-RECENT_CHANGES));
+      if (!(await this.#create(path, content))) continue;
+      const isTooLate = !(await this.#head(directory)).changes.includes(own);
+      await guarded(directory, () => (isTooLate ? rm(path, { force: true }) : forget(directory, versions)));
       if (isTooLate) continue;
       // If the device was turned off in the meantime, what it has just made must go.
       if (!changed.device || changed.device === (await this.#deviceId())) return;
-      await this.update(attribute, withoutReports);
+      await this.update(attribute, withoutForeignReports);
     }
   }
 
@@ -120,14 +122,14 @@ export class FileStore implements Store {
   }
 
   /** The present version of an account. A version that cannot be read is damage only if it is still the highest one. */
-  async #head(directory: string): Promise<{ versions: number[]; account?: Account }> {
+  async #head(directory: string): Promise<{ versions: number[]; account?: Account; changes: readonly string[] }> {
     for (;;) {
       const versions = await this.#versions(directory);
       const last = versions.at(-1);
-      if (!last) return { versions };
+      if (!last) return { versions, changes: [] };
       const path = join(directory, `${last}`);
       try {
-        return { versions, account: parseAccount(await readFile(path)) };
+        return { versions, ...parseAccount(await readFile(path)) };
       } catch (error) {
         if ((await this.#versions(directory)).at(-1) === last) throw failure(path, error);
       }
@@ -136,9 +138,7 @@ export class FileStore implements Store {
 
   /** Remove the leftovers of crashes, and all reports of other devices than the present one. */
   async #clean(): Promise<void> {
-    const present = await this.#deviceId();
-    for (const { attribute, device } of await this.accounts())
-      if (device !== present) await this.update(attribute, withoutReports);
+    for (const { attribute } of await this.accounts()) await this.update(attribute, withoutForeignReports);
     for (const path of await list(join(this.directory, "unfinished"))) {
       const found = await stat(path).catch(() => undefined); // its process may have finished it in the meantime
       if (found && Date.now() - found.mtimeMs > UNFINISHED_MILLISECONDS) await rm(path, { force: true });
@@ -198,14 +198,16 @@ async function guarded<Result>(path: string, action: () => Promise<Result>): Pro
   }
 }
 
-/**
- * Empty the latest of these versions, and the one before in case of a crash; remove the oldest ones, in ascending order,
- * on which others rely.
- */
+/** Empty the latest of these versions, and remove the others. */
 async function forget(directory: string, versions: readonly number[]): Promise<void> {
   const paths = versions.map((version) => join(directory, `${version}`));
-  for (const path of paths.slice(-2)) await empty(path);
-  for (const path of paths.slice(0, -NAMED_VERSIONS)) await rm(path, { force: true });
+  for (const path of paths.slice(0, -1)) await rm(path, { force: true });
+  for (const path of paths.slice(-1)) await empty(path);
+}
+
+/** A change that removes what another device than the present one made. */
+function withoutForeignReports(account: Account, present: string | undefined): Account | undefined {
+  return account.device === undefined || account.device === present ? undefined : withoutReports(account);
 }
 
 async function identityOf(bytes: Uint8Array): Promise<Identity> {
@@ -232,12 +234,9 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
 /** Empty a file durably, if it exists. */
 async function empty(path: string): Promise<void> {
   const file = await open(path, "r+").catch(ignoreMissing);
-  if (!file) return;
-  if ((await file.stat()).size) {
-    await file.truncate();
-    await file.sync();
-  }
-  await file.close();
+  await file?.truncate();
+  await file?.sync();
+  await file?.close();
 }
 
 /** Make the new names in a directory durable, if the platform can. */
