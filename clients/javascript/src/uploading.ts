@@ -216,7 +216,7 @@ async function attempt(
       return [response, await readText(response, limit)];
     } catch (cause) {
       if (options.signal?.aborted) throw options.signal.reason;
-      throw new StoreError(`the collector cannot be reached: ${cause}`, { cause });
+      throw new StoreError(`the collector cannot be reached, or redirects: ${cause}`, { cause });
     }
   });
 }

@@ -328,6 +328,15 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     await device.queue(PLAN, "browser", 0, EPOCH.replace("https://collector", "HTTPS://user@Collector"));
     expect((await device.queue(PLAN, "browser", 0, `${EPOCH}/`)).outcome).toBe("repeated");
     expect((await device.waiting())[0].address).toContain(`${EPOCH}/reports`);
+    // A name and an IPv4 address are the same with a dot at their end.
+    for (const host of ["collector.example", "collector.example:8443", "127.0.0.1", "127.0.0.1:8443"]) {
+      const [name, port] = host.split(":");
+      const dotted = [`${name}.`, ...(port ? [port] : [])].join(":");
+      const [plain, other] = [host, dotted].map((each) => EPOCH.replace("collector.example", each).replace(/1$/, "2"));
+      const { id, outcome } = await device.queue(PLAN, host, 0, other);
+      expect([outcome, await device.queue(PLAN, host, 0, plain)]).toMatchObject(["queued", { outcome: "repeated", id }]);
+      expect((await device.waiting()).at(-1)?.address).toContain(plain);
+    }
   });
 
   test("a missing label file is an error, not a value outside the domain, and costs nothing", async () => {
