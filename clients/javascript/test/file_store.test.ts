@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -92,8 +93,11 @@ test("old leftovers of crashes are removed, but not what another process is writ
     writeFileSync(join(unfinished, name), "a secret");
     utimesSync(join(unfinished, name), now - age, now - age);
   }
-  await openDevice({ lifetimeEpsilon: 5, maxEpsilon: 32, store: new FileStore(directory) });
+  const device = await openDevice({ lifetimeEpsilon: 5, maxEpsilon: 32, store: new FileStore(directory) });
   expect(readdirSync(unfinished).sort()).toEqual(["new", "recent"]);
+  // They contain reports and keys, which go when the device is turned off.
+  await device.disable();
+  expect(readdirSync(unfinished)).toEqual([]);
 });
 
 test("the names of new directories are durable, even if another process created them", async () => {
@@ -214,6 +218,21 @@ describe("versions of an account", () => {
     expect([waiting.length, new Set(waiting.map(({ id }) => id)).size]).toEqual([60, 60]);
     for (const attribute of ACCOUNTS) expect(await devices[1].spent(attribute)).toBe("4");
   });
+});
+
+test("a file that is removed before it has its name is written again, if the device is still on", async () => {
+  for (const isOff of [false, true]) {
+    const store = new FileStore(temporary());
+    const device = await openDevice({ lifetimeEpsilon: 5, maxEpsilon: 32, store });
+    seen.onLink = async () => {
+      seen.onLink = undefined;
+      const unfinished = join(store.directory, "unfinished");
+      if (isOff) await device.disable();
+      else for (const name of readdirSync(unfinished)) rmSync(join(unfinished, name));
+    };
+    const { outcome } = await device.queue(PLAN, "browser", 1, EPOCH);
+    expect([outcome, (await device.waiting()).length]).toEqual(isOff ? ["off", 0] : ["queued", 1]);
+  }
 });
 
 test("a key of another store, and a damaged one, are refused", async () => {

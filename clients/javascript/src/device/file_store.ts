@@ -8,8 +8,8 @@
  * that does not find its own in the highest one was too slow and starts over, too.
  *
  * Files are written in `unfinished` and linked to their names when they are complete. Leftovers of crashes contain
- * secrets; turning the device on or off removes those older than an hour. A process that paused that long between the
- * two steps finds its file gone, and no report was made.
+ * secrets: turning the device on removes those older than an hour, and turning it off all of them. A process that finds
+ * its file gone between the two steps starts over.
  */
 
 import { createHash } from "node:crypto";
@@ -55,14 +55,14 @@ export class FileStore implements Store {
   async enable(drawn: Identity): Promise<void> {
     const bytes = this.#drawn.get(drawn);
     check(bytes, "this key was not drawn by this store", StoreError);
-    await this.#clean();
-    await this.#create(this.#keyPath, Buffer.concat([bytes, digestOf(bytes)]));
+    await this.#clean(UNFINISHED_MILLISECONDS);
+    while (!(await this.#keyBytes())) await this.#create(this.#keyPath, Buffer.concat([bytes, digestOf(bytes)]));
   }
 
   async disable(): Promise<void> {
     await guarded(this.#keyPath, () => rm(this.#keyPath, { force: true }));
     await flush(this.directory);
-    await this.#clean();
+    await this.#clean(-Infinity);
   }
 
   async accounts(): Promise<Account[]> {
@@ -136,16 +136,16 @@ export class FileStore implements Store {
     }
   }
 
-  /** Remove the leftovers of crashes, and all reports of other devices than the present one. */
-  async #clean(): Promise<void> {
+  /** Remove the leftovers of crashes of this age, and all reports of other devices than the present one. */
+  async #clean(milliseconds: number): Promise<void> {
     for (const { attribute } of await this.accounts()) await this.update(attribute, withoutForeignReports);
     for (const path of await list(join(this.directory, "unfinished"))) {
       const found = await stat(path).catch(() => undefined); // its process may have finished it in the meantime
-      if (found && Date.now() - found.mtimeMs > UNFINISHED_MILLISECONDS) await rm(path, { force: true });
+      if (found && Date.now() - found.mtimeMs > milliseconds) await rm(path, { force: true });
     }
   }
 
-  /** Create a file atomically and durably; returns false if it exists. */
+  /** Create a file atomically and durably; returns false if it exists, or was removed before it was complete. */
   #create(path: string, content: Uint8Array | string): Promise<boolean> {
     return guarded(path, async () => {
       await this.#takePermissions();
@@ -160,7 +160,7 @@ export class FileStore implements Store {
         await flush(dirname(path));
         return true;
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+        if (["EEXIST", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
         throw error;
       } finally {
         await rm(temporary, { force: true });
