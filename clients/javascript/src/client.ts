@@ -16,7 +16,7 @@ import { encodeBatch, encodeReport } from "./wire.js";
 export interface Limits {
   /** The bits of the longest report; 2^20 by default. */
   maxBits?: number | undefined;
-  /** The random words of the costliest report, and the points that it shuffles; 2^21 by default. */
+  /** The work of the costliest report, in random words and shuffled points; 2^21 by default. */
   maxWork?: number | undefined;
 }
 
@@ -46,6 +46,7 @@ export class Client {
     this.plan = plan instanceof Plan ? plan : new Plan(plan, options ?? {});
     if (plan instanceof Plan && labelFile !== undefined) plan.domain.attach(labelFile);
     check(maxEpsilon, "maxEpsilon is required", ParameterError);
+    checkCost(this.plan.mechanism, options);
     check(
       !exceeds(this.plan.epsilonFraction, parseEpsilon(maxEpsilon)),
       `epsilon ${this.plan.epsilon} exceeds maxEpsilon ${maxEpsilon}`,
@@ -56,7 +57,6 @@ export class Client {
       `fingerprint ${this.plan.fingerprint} is not ${fingerprint}`,
       PrivacyError,
     );
-    checkCost(this.plan.mechanism, options);
     this.#source = source ?? new SystemSource();
   }
 
@@ -128,7 +128,7 @@ function checkCost({ layout, designs, ownWords }: Protocol, { maxBits = 2 ** 20,
   const bits = indexBits(layout.length) + Math.max(...layout);
   const work = ownWords + Math.max(0, ...designs.map((design) => design.work ?? 1 + design.bounds.length));
   check(bits <= maxBits, `a report takes ${bits} bits, more than maxBits ${maxBits}`);
-  check(work <= maxWork, `a report takes ${work} words, more than maxWork ${maxWork}`);
+  check(work <= maxWork, `a report takes ${work} steps, more than maxWork ${maxWork}`);
 }
 
 /** A uniformly random value: an integer below each of the domain's sizes. @internal */

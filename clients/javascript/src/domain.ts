@@ -181,7 +181,8 @@ export class Domain {
     if (this.#read) return this.#read.indexOf(value);
     const positions = this.#positions;
     if (positions) {
-      const index = positions.get(value) ?? positions.get(this.other);
+      // Texts and missing values are reported as "other". Anything else is likely a mistake.
+      const index = positions.get(value) ?? positions.get(typeof (value ?? "") === "string" && this.other);
       if (index === undefined) {
         checkGiven(value);
         throw new DomainError(`label ${shown(value)} is not in the domain; plan with it or an "other", or ${SEND_BACKGROUND}`);

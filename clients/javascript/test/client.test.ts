@@ -171,7 +171,7 @@ describe("limits on the cost of a report", () => {
   const cost = (name: string): number[] =>
     ["maxBits", "maxWork"].map((option) => {
       const { message } = thrownBy(() => new Client(load(name).plan, { maxEpsilon: 32, ...extras, [option]: 0 }));
-      expect(message).toMatch(new RegExp(`^a report takes \\d+ (bits|words), more than ${option} 0$`));
+      expect(message).toMatch(new RegExp(`^a report takes \\d+ (bits|steps), more than ${option} 0$`));
       return Number(/\d+/.exec(message)?.[0]);
     });
 
@@ -197,15 +197,14 @@ describe("limits on the cost of a report", () => {
       expectError("PlanError", () => new Client(plan, { maxEpsilon: 32, ...extras, ...limits, [option]: most - 1 }));
   });
 
-  test("the work of plain subsets is what they draw and shuffle", () => {
+  test("the work of plain subsets counts every variate and every point", () => {
     for (const name of ["ss_k10", "ss_k300", "ss_bitmap_k70", "ss_k70_nearly_all"]) {
-      const { plan, cases } = load(name);
-      const words = Math.min(...cases.map(({ words_used }: { words_used: number }) => words_used));
-      expect(cost(name)[1]).toBe(words + plan.parameters.response.points);
+      const { block_size, points } = load(name).plan.parameters.response;
+      expect(cost(name)[1]).toBe(2 + block_size + points);
     }
   });
 
-  test("defaults are 2^20 bits and 2^21 words; a limit that is no number refuses every plan", () => {
+  test("defaults are 2^20 bits and 2^21 steps; a limit that is no number refuses every plan", () => {
     const wide = { ...load("oue_k57").plan, domain: { size: 2 ** 20 } };
     expect(new Client(wide, { maxEpsilon: 32 }).isPrivate).toBe(true);
     const wider = { ...wide, domain: { size: 2 ** 20 + 1 } };

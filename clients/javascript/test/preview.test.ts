@@ -2,7 +2,7 @@
 
 import { describe, expect, test, vi } from "vitest";
 
-import { Device, MemoryStore } from "../src/device.js";
+import { Device, importDeviceKey, MemoryStore } from "../src/device.js";
 import { blockOf } from "../src/device/blocks.js";
 import { cyclotomic } from "../src/designs/cyclotomic.js";
 import type { Design, DesignReader, Payload } from "../src/designs/design.js";
@@ -12,6 +12,7 @@ import { subsets } from "../src/designs/subsets.js";
 import { Plan } from "../src/index.js";
 import { SystemSource } from "../src/randomness.js";
 import { records } from "../src/records.js";
+import { sha256 } from "../src/sha256.js";
 import { texts } from "../src/texts.js";
 import { drawRows } from "../src/drawing.js";
 import { hexOf, load, openDevice } from "./support.js";
@@ -20,6 +21,11 @@ const PLAN = new Plan(load("grr_k5").plan);
 const EPOCH = "https://collector.example/v1/collections/browsers/epochs/1";
 const OPTIONS = { lifetimeEpsilon: 32, maxEpsilon: 32 };
 const EXTRAS = { designs: [subsets], records, texts };
+
+/** A store whose first key is always the same. */
+async function storeWithKey(number: number): Promise<MemoryStore> {
+  return new MemoryStore(await importDeviceKey(sha256(Uint8Array.of(number, number >> 8))));
+}
 
 /** The bytes that a device sends. */
 async function sentBy(device: Device): Promise<string[]> {
@@ -68,7 +74,7 @@ test("a preview after the end of the budget shows what is sent then", async () =
 describe("words about a report", () => {
   /** The preview of a value in words. */
   async function meaning(name: string, value: unknown): Promise<string> {
-    const device = await Device.open({ ...OPTIONS, store: new MemoryStore() });
+    const device = await Device.open({ ...OPTIONS, store: await storeWithKey(1) });
     const { plan, cases } = load(name);
     value ??= cases[0].value;
     const { meaning } = await device.preview(new Plan(plan, EXTRAS), "a", value as number, EPOCH, EXTRAS);
@@ -94,7 +100,7 @@ describe("words about a report", () => {
     ["grr_largest", 3, /names [01] of 1073741824 values[:.]/],
     ["ordered_8_bins", 700, / of (2|4|8) answers: \d+ to \d+[,.]/],
     ["ordered_dates", "2024-02-29", /: 2024-0[1-3]-\d\d to 2024-0[1-3]-\d\d[,.]/],
-    ["ordered_labels_other", undefined, / of \d+ answers: /],
+    ["ordered_labels_other", undefined, / of \d+ answers[:.]/],
     ["number_5_points", 25, /names 1 of 5 answers: -?[\d.]+\./],
     ["number_dates", undefined, /answers: \d{4}-\d\d-\d\d\./],
     ["tables_survey", { version: "3", crashed: "yes", day: 6 }, / of (3|6|42) answers: \((version|crashed) /],
@@ -107,7 +113,7 @@ describe("words about a report", () => {
   });
 
   test("ends of ranges are the last values in them", async () => {
-    const device = await Device.open({ ...OPTIONS, store: new MemoryStore() });
+    const device = await Device.open({ ...OPTIONS, store: await storeWithKey(1) });
     const plan = new Plan(load("ordered_dates").plan, EXTRAS); // from 2024-01-01 to 2024-03-04
     for (let round = 0; round < 20; round++) {
       const { meaning: text } = await device.preview(plan, `a ${round}`, "2024-02-29", EPOCH, EXTRAS);
@@ -129,7 +135,7 @@ describe("words about a report", () => {
       const plan = new Plan(load(name).plan, EXTRAS);
       let [mine, stated] = [0, 0];
       for (let round = 0; round < 1000; round++) {
-        const device = await Device.open({ ...OPTIONS, store: new MemoryStore() });
+        const device = await Device.open({ ...OPTIONS, store: await storeWithKey(round) });
         const { meaning: text } = await device.preview(plan, "a", 2, EPOCH, EXTRAS);
         mine += Number(text.includes("Yours is among"));
         stated += Number(/your value in ([\d.e-]+) %/.exec(text)?.[1]) / 100;

@@ -31,7 +31,7 @@ export interface Design {
   readonly bounds: readonly number[];
   /** The bits of a payload. */
   readonly bits: number;
-  /** The random words of a response and the points that it moves; by default, the truth word and one word per bound. */
+  /** What a response costs (`docs/format.md`, 11); by default, the truth word and one word per bound. */
   readonly work?: number;
   /** The number of payloads; missing if payloads are bytes. */
   readonly limit?: number;

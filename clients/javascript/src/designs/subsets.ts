@@ -10,29 +10,22 @@ const MAX_POINTS = 2 ** 24;
 const MAX_CODED = 2 ** 20 - 1;
 
 /**
- * The variates share words: the product of their bounds stays below 2^32. Calls `use` for every word with the number of
- * variates up to its end, and their product.
+ * The variates that share words: the product of their bounds stays below 2^32. `ends` are the numbers of variates up to
+ * the end of each word, and `bounds` their products.
  */
-function eachWord(points: number, blockSize: number, use: (end: number, bound: number) => void): void {
+function shareWords(points: number, blockSize: number): { ends: number[]; bounds: number[] } {
+  const ends: number[] = [];
+  const bounds: number[] = [];
   let product = blockSize;
   for (let i = 1; i <= blockSize; i++) {
     if (product * (points - i) >= 2 ** 32) {
-      use(i, product);
+      ends.push(i);
+      bounds.push(product);
       product = 1;
     }
     product *= points - i;
   }
-  use(blockSize + 1, product);
-}
-
-/** All words: the ends of {@link eachWord}, and the bounds. */
-function shareWords(points: number, blockSize: number): { ends: number[]; bounds: number[] } {
-  const [ends, bounds]: [number[], number[]] = [[], []];
-  eachWord(points, blockSize, (end, bound) => {
-    ends.push(end);
-    bounds.push(bound);
-  });
-  return { ends, bounds };
+  return { ends: [...ends, blockSize + 1], bounds: [...bounds, product] };
 }
 
 /** Reads the design "subsets". Pass it to a client as `designs: [subsets]`. */
@@ -73,11 +66,7 @@ export const subsets: DesignReader = {
         return words().bounds;
       },
       bits,
-      get work() {
-        let work = 1 + points; // the shuffle
-        eachWord(points, blockSize, () => work++); // counted, not listed: a client may refuse this plan
-        return work;
-      },
+      work: 2 + blockSize + points, // the truth word, the variates and the shuffle
       respond: eachRow((point, truth, variates) => {
         const jumps = unshare(variates);
         const others = new Uint32Array(points - 1);
