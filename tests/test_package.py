@@ -63,7 +63,7 @@ def test_every_public_name_is_the_one_at_its_home(name):
     assert value.__name__ == name
 
 
-PACKAGES = ["analysis", "collector", "designs", "client", "planning", "protocols", "tables", "testing"]
+PACKAGES = ["analysis", "client", "collector", "designs", "planning", "protocols", "tables", "testing"]
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -27,9 +27,9 @@ const BUNDLING = {
   outdir: "dist",
   // Internal properties, which may be renamed; all others keep their names.
   mangleProps: new RegExp(
-    "^(accepts|attach|bits|blockSize|bounds|cellOf|cells|denominator|drawCell|epsilonFraction|exponents|fingerprintBytes|high|isField|kind|" +
-      "layout|limit|low|mechanism|multiply|numerator|payloads|points|powers|prepare|randomize|read|respond|row|selectors|" +
-      "threshold|truths|variates)$",
+    "^(attach|bits|blockSize|bounds|cellOf|cells|denominator|drawCell|epsilonFraction|exponents|fingerprintBytes|high|isField|joined|kind|" +
+      "layout|limit|low|mechanism|members|multiply|numerator|ownWords|payloads|points|powers|prepare|properties|randomize|read|readDomain|readProtocol|respond|row|selectors|" +
+      "threshold|truths|variates|work)$",
   ),
 };
 
@@ -42,7 +42,9 @@ async function bundle(options) {
     scripts.map(async ([path, text]) => {
       const module = options.format !== "iife";
       const sourceMap = { content: texts.get(`${path}.map`), includeSources: true, url: `${basename(path)}.map` };
-      const { code, map } = await minify(text, { module, ecma: 2022, compress: { passes: 3 }, sourceMap });
+      // Arrows are unsafe only for function expressions that are called with `new`; there are none.
+      const compress = { passes: 3, unsafe_arrows: true };
+      const { code, map } = await minify(text, { module, ecma: 2022, compress, sourceMap });
       return { path, code, map };
     }),
   );

@@ -2,9 +2,9 @@
 
     python examples/survey/serve.py            # then open the printed address
 
-The page is static; it loads the JavaScript client from clients/javascript/dist (`npm ci && npm run build` there). Your
-browser randomises your answer and sends only the noisy report. Simulated visitors answer first, so that there is
-something to see; --visitors 0 leaves them out.
+The page is static; it loads the JavaScript client from clients/javascript/dist (`npm ci && npm run build` there). Once
+you agree, your browser randomises your answer and sends only the noisy report. Simulated visitors answer first, so that
+there is something to see; --visitors 0 leaves them out.
 """
 
 from __future__ import annotations

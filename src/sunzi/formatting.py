@@ -76,6 +76,15 @@ def privacy_bound(epsilon: Fraction) -> str:
     return f"epsilon = {epsilon}: {privacy_in_words(epsilon)}"
 
 
+def lifetime_in_words(epsilon: Fraction, lifetime: Fraction) -> str:
+    """Return what a device's lifetime budget pays for, and what follows, in one sentence."""
+    answers = lifetime // epsilon
+    if not answers:
+        return f"a lifetime budget of {lifetime} is less than epsilon = {epsilon}, so that no device could ever report"
+    pays = f"a device with a lifetime budget of {lifetime} pays for {counted(answers, 'different answer')}"
+    return f"{pays}; then it repeats its latest report, so that shares of new values lag (docs/privacy.md)"
+
+
 def attacker_success(attackability: float, choices: int, guessed: str = "the value") -> str:
     """Return what one report reveals: how often the best guess is right with the report and without it.
 

@@ -280,3 +280,24 @@ def test_minimal_profile_refuses_what_small_clients_lack(words, message, capsys)
 def test_minimal_profile_is_for_lists_of_values(kind, capsys):
     assert main(["plan", f"--{kind}", "0:5", "--epsilon", "1", "--profile", "minimal"]) == 2
     assert f"--{kind} is outside the minimal profile" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "sentence"),
+    [
+        ("4", "a device with a lifetime budget of 4 pays for 4 different answers; then it repeats its latest report"),
+        ("3/2", "a device with a lifetime budget of 3/2 pays for 1 different answer; then it repeats"),
+        ("1/2", "a lifetime budget of 1/2 is less than epsilon = 1, so that no device could ever report"),
+    ],
+)
+@pytest.mark.parametrize("kind", [("--size", "100"), ("--ordered", "0:8"), ("--open", "letters", "--longest", "4")])
+def test_what_a_lifetime_budget_pays_for(lifetime, sentence, kind, capsys):
+    bins = ("--bins", "8") if kind[0] == "--ordered" else ()
+    assert main(["plan", *kind, *bins, "--epsilon", "1", "--users", "1e4", "--lifetime", lifetime]) == 0
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_wrong_lifetime_is_refused_before_any_work(capsys, tmp_path):
+    assert main(["plan", *SMALL[1:], "--lifetime", "0", "-o", str(tmp_path / "plan.json")]) == 2
+    assert "epsilon must be positive, got 0" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())

@@ -8,7 +8,9 @@ import os
 import re
 import signal
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import browser
 import numpy as np
@@ -58,19 +60,22 @@ def collector(plan, site, tmp_path):
         yield service
 
 
-def open_page(context, site, collector, lifetime=3):
+def open_page(context, site, collector, lifetime=3, agrees=True):
     page = context.new_page()
     page.goto(f"{site}/page.html")
-    expect(page.locator("#state")).to_have_text("ready")
-    page.evaluate("([address, cap]) => begin(address, cap)", [collector.address, lifetime])
+    begin(page, collector, lifetime, agrees)
     return page
 
 
-def reload(page, collector, lifetime=3):
+def reload(page, collector, lifetime=3, agrees=True):
     """Reload the page and start it again."""
     page.reload()
+    begin(page, collector, lifetime, agrees)
+
+
+def begin(page, collector, lifetime, agrees):
     expect(page.locator("#state")).to_have_text("ready")
-    page.evaluate("([address, cap]) => begin(address, cap)", [collector.address, lifetime])
+    page.evaluate("([address, cap, agrees]) => begin(address, cap, agrees)", [collector.address, lifetime, agrees])
 
 
 def queue(page, pairs):
@@ -245,8 +250,10 @@ def test_an_open_tab_recovers_after_site_data_is_cleared(chromium, site, collect
     session = context.new_cdp_session(page)
     session.send("Storage.clearDataForOrigin", {"origin": site, "storageTypes": "all"})
     page.wait_for_timeout(200)
-    # The device is a new one, with a new key, ledger and outbox.
+    # The consent is gone too. Given again, the device is a new one, with a new key, ledger and outbox.
+    assert page.evaluate("() => device.enabled()") is False
     assert waiting(page) == 0
+    assert page.evaluate("() => device.enable()") is True
     assert page.evaluate("() => device.spent('browser')") == "0"
     queue(page, [["browser", "Chrome"]])
     assert page.evaluate("async () => (await device.waiting())[0].id") != before
@@ -284,8 +291,8 @@ def test_the_key_cannot_be_read(chromium, site, collector):
             request.onsuccess = () => resolve(request.result);
           });
           const key = await new Promise((resolve) => {
-            const request = database.transaction('device').objectStore('device').get('key');
-            request.onsuccess = () => resolve(request.result);
+            const request = database.transaction('device').objectStore('device').get('identity');
+            request.onsuccess = () => resolve(request.result.key);
           });
           const read = await crypto.subtle.exportKey('raw', key).then(() => 'read', (error) => error.name);
           return [key.constructor.name, key.extractable, key.usages, read];
@@ -293,6 +300,169 @@ def test_the_key_cannot_be_read(chromium, site, collector):
     )
     assert found == ["CryptoKey", False, ["sign"], "InvalidAccessError"]
     context.close()
+
+
+# Everything that a device does, and what the browser has stored afterwards.
+USE = """async () => {
+  const { outcome } = await device.queue(epoch.plan, 'browser', 'Chrome', epoch.url);
+  const stop = device.keepSending(0.01);
+  const { acknowledged } = await device.flush();
+  const handedOver = device.handOver();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  stop();
+  dispatchEvent(new Event('pagehide'));
+  const preview = await device.preview(epoch.plan, 'browser', 'Chrome', epoch.url);
+  const stored = [...(await indexedDB.databases()).map(({ name }) => name), ...Object.keys(localStorage)];
+  return [await device.enabled(), outcome, acknowledged, handedOver, await device.spent('browser'),
+    preview.bytes.length > 64, stored];
+}"""
+OFF = [False, "off", 0, 0, "0", True, []]
+
+
+def posts(page):
+    """The uploads of a page from now on."""
+    found = []
+    page.on("request", lambda request: found.append(request.url) if request.method == "POST" else None)
+    return found
+
+
+def test_before_the_consent_nothing_is_stored_or_sent(chromium, site, collector):
+    context = chromium.new_context()
+    page = open_page(context, site, collector, agrees=False)
+    sent = posts(page)
+    assert page.evaluate(USE) == OFF
+    reload(page, collector, agrees=False)
+    assert page.evaluate(USE) == OFF
+    assert sent == []
+    assert page.evaluate("() => device.enable()") is True
+    # The consent is stored.
+    reload(page, collector, agrees=False)
+    enabled, outcome, _, _, spent, _, stored = page.evaluate(USE)
+    assert (enabled, outcome, spent, stored) == (True, "queued", "3", ["sunzi"])
+    until(page, lambda: waiting(page) == 0)
+    assert len(sent) >= 1
+    assert collector.tally().reports == 1
+    context.close()
+
+
+def test_a_preview_before_the_consent_is_what_is_sent(chromium, site, collector):
+    context = chromium.new_context()
+    page = open_page(context, site, collector, agrees=False)
+    bodies = []
+    page.on("request", lambda request: bodies.append(request.post_data_buffer) if request.method == "POST" else None)
+    preview = page.evaluate("() => device.preview(epoch.plan, 'browser', 'Edge', epoch.url)")
+    assert page.evaluate("async () => (await indexedDB.databases()).length") == 0
+    page.evaluate("() => device.enable()")
+    page.evaluate("() => device.queue(epoch.plan, 'browser', 'Edge', epoch.url)")
+    page.evaluate("() => device.flush()")
+    assert [body.hex() for body in bodies] == [preview["bytes"]]
+    assert "of 5 values" in preview["meaning"]
+    context.close()
+
+
+REFUSALS = [
+    "Object.defineProperty(Navigator.prototype, 'globalPrivacyControl', { get: () => true })",
+    "Object.defineProperty(Navigator.prototype, 'doNotTrack', { get: () => '1' })",
+    "Object.defineProperty(Navigator.prototype, 'doNotTrack', { get: () => 'yes' })",
+    "Object.defineProperty(window, 'doNotTrack', { value: '1' })",
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_the_browsers_signal_wins_over_a_stored_consent(chromium, site, collector, refusal):
+    context = chromium.new_context()
+    page = open_page(context, site, collector)
+    queue(page, [["another", "Chrome"]])
+    refused = context.new_page()
+    refused.add_init_script(refusal)
+    sent = posts(refused)
+    refused.goto(f"{site}/page.html")
+    begin(refused, collector, 3, True)
+    assert refused.evaluate("() => device.enable()") is False
+    enabled, outcome, acknowledged, handed_over, spent, _, stored = refused.evaluate(USE)
+    assert (enabled, outcome, acknowledged, handed_over, spent) == (False, "off", 0, 0, "0")
+    assert stored == ["sunzi"]
+    assert waiting(refused) == 1
+    refused.close()
+    assert sent == []
+    # It says nothing about other pages.
+    assert page.evaluate("() => device.flush()")["acknowledged"] == 1
+    context.close()
+
+
+def test_a_tab_that_turns_the_device_off_turns_it_off_in_all(chromium, site, collector):
+    context = chromium.new_context()
+    tabs = [open_page(context, site, collector) for _ in range(2)]
+    other, tab = tabs
+    # Nothing gets through but what outlives the page.
+    other.evaluate(
+        """() => {
+          const real = fetch;
+          globalThis.fetch = (address, init) =>
+            init.keepalive ? real(address, init) : Promise.reject(new TypeError("offline"));
+          device.keepSending(1000);
+        }"""
+    )
+    queue(other, [[f"user {number}", "Chrome"] for number in range(20)])
+    tab.evaluate("() => device.disable()")
+    other.wait_for_timeout(200)
+    assert [each.evaluate("() => device.enabled()") for each in tabs] == [False, False]
+    assert [waiting(each) for each in tabs] == [0, 0]
+    stored = tab.evaluate(
+        """async () => {
+          const database = await new Promise((resolve) => {
+            const request = indexedDB.open('sunzi');
+            request.onsuccess = () => resolve(request.result);
+          });
+          const all = (name) => new Promise((resolve) => {
+            const request = database.transaction(name).objectStore(name).getAll();
+            request.onsuccess = () => resolve(request.result);
+          });
+          const [devices, accounts] = [await all('device'), await all('accounts')];
+          const left = accounts.filter(({ outbox, latest }) => outbox.length || Object.keys(latest).length);
+          return [devices.length, accounts.length, left.length, Object.keys(localStorage)];
+        }"""
+    )
+    assert stored == [0, 20, 0, []]
+    other.goto(f"{site}/page.html?elsewhere")
+    other.wait_for_timeout(500)
+    assert collector.tally().reports == 0
+    # Again on, it reports from the next epoch on.
+    tab.evaluate("() => device.enable()")
+    outcome = "async (name) => (await device.queue(epoch.plan, name, 'Edge', epoch.url)).outcome"
+    assert [tab.evaluate(outcome, name) for name in ("user 3", "user 20")] == ["repeated", "queued"]
+    context.close()
+
+
+def test_plans_are_not_cached(chromium, site, collector):
+    """An ETag or a cached plan that the server chose would identify the browser."""
+    plan, asked = collector.get("/v1/collections/default/plan").body, []
+
+    class Tagging(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.headers.get("If-None-Match"))
+            self.send_response(200)
+            for name, value in (
+                ("Access-Control-Allow-Origin", "*"),
+                ("Cache-Control", "max-age=3600"),
+                ("ETag", '"a name of this browser"'),
+                ("Content-Length", str(len(plan))),
+            ):
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(plan)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Tagging)
+    with contextlib.closing(chromium.new_context()) as context, server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        page = open_page(context, site, collector)
+        for _ in range(3):
+            page.evaluate("(address) => fetchEpoch(address)", f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert asked == [None] * 3
 
 
 def processes_of(directory):

@@ -14,7 +14,7 @@ from sunzi.plan import Plan
 
 MUTANTS = 2000
 # Plans whose checks take long, or that need a label file.
-SKIPPED = re.compile("bad_|tally_|device_|upload_|.*(largest|1000|untidy|label_file|k131|k300|k70|mss_k100)")
+SKIPPED = re.compile("bad_|tally_|device_|memoised_|upload_|.*(largest|1000|untidy|label_file|k131|k300|k70|mss_k100)")
 ODD_VALUES = [
     *(0, 1, -1, 2, 3, 5, 7, 8, 16, 2**30, 2**30 + 1, 2**31, 2**32, 2**53 - 1, True, False),
     *("", "0", "1", "-0", "00", "-1", "0.5", "0.50", "1e3", "1/2", "5000", "123456789012345", "1234567890123456"),

@@ -35,6 +35,15 @@ def of_epoch(number, route):
     route.fulfill(json={**answer.json(), "epoch": number})
 
 
+def agree(page):
+    """Agree to reports, which the page may not send before."""
+    expect(page.locator("#about")).to_contain_text("randomised on this device before it is sent")
+    expect(page.locator("#consent")).not_to_be_checked()
+    expect(page.locator("#send")).to_be_disabled()
+    page.get_by_label("I agree").check()
+    expect(page.locator("#send")).to_be_enabled()
+
+
 def send(page, label):
     page.get_by_label(label).check()
     page.get_by_role("button", name="Send a noisy report").click()
@@ -49,6 +58,7 @@ def test_the_survey_shows_the_outcome_of_a_report(survey):
     ):
         expect(page.locator("#no-report")).to_be_visible()
         expect(page.locator("#report")).to_be_hidden()  # a list without entries
+        agree(page)
         refusal = {"error": "ClosedEpochError", "message": "epoch 1 of browsers is closed"}
         page.route(UPLOAD, lambda route: route.fulfill(status=410, json=refusal))
         send(page, "Safari")
@@ -80,6 +90,9 @@ def test_the_survey(survey):
     ):
         expect(page.locator("#reports")).to_contain_text("2,000 reports")
         expect(page.locator("#result [role=row]")).to_have_count(6)
+        agree(page)
+        page.get_by_label("Safari").check()
+        expect(page.locator("#preview")).to_contain_text("of 6 values")
         send(page, "Safari")
         expect(page.locator("#notice")).to_have_text("Your report was counted.")
         expect(page.locator("#report")).to_be_visible()
@@ -106,19 +119,56 @@ def test_the_survey(survey):
 
         # In the next epochs, the same answer is the same report and costs nothing; others use up the budget.
         for epoch, (label, spent) in enumerate((("Safari", 2), ("Chrome", 4), ("Edge", 6), ("Opera", 6)), 2):
+            before = page.locator("#hexadecimal").text_content()
             page.route(PLAN, partial(of_epoch, epoch))
             page.reload()
             expect(page.locator("#result [role=row]")).to_have_count(6)
             send(page, label)
+            expect(page.locator("#chosen")).to_have_text(label)
+            expect(page.locator("#spent")).to_have_text(f"ε {spent} of 6 in total")
             if label == "Opera":
                 expect(page.locator("#notice")).to_contain_text("used up its privacy budget")
-                expect(page.locator("#notice")).to_contain_text(f"has spent {spent} of its lifetime epsilon 6")
-            else:
-                expect(page.locator("#chosen")).to_have_text(label)
-                expect(page.locator("#spent")).to_have_text(f"ε {spent} of 6 in total")
+                expect(page.locator("#hexadecimal")).to_have_text(before)
             if label == "Safari":
                 expect(page.locator("#hexadecimal")).to_have_text(seen)
             page.unroute(PLAN)
         expect(page.locator("#reports")).to_contain_text("2,001 reports")
         assert [text for text in watch.complaints if "ERR_FAILED" not in text] == []
         assert watch.foreign_requests(survey.removesuffix("/survey/")) == []
+
+
+def test_the_survey_sends_nothing_without_consent(survey):
+    stored = "async () => (await indexedDB.databases()).length + localStorage.length"
+    with (
+        sync_playwright() as playwright,
+        browser.open_browser(playwright) as chromium,
+        browser.open_page(chromium, survey) as (page, watch),
+    ):
+        expect(page.locator("#notice")).to_contain_text("Please agree above")
+        expect(page.locator("#send")).to_be_disabled()
+        page.get_by_label("Edge").check()
+        expect(page.locator("#preview")).to_contain_text("of 6 values")
+        assert page.evaluate(stored) == 0
+        # Withdrawn, the consent is gone for good, and the browser cannot report twice in this epoch.
+        agree(page)
+        send(page, "Safari")
+        expect(page.locator("#notice")).to_have_text("Your report was counted.")
+        page.get_by_label("I agree").uncheck()
+        expect(page.locator("#notice")).to_contain_text("Nothing more is sent")
+        page.reload()
+        agree(page)
+        send(page, "Safari")
+        expect(page.locator("#notice")).to_contain_text("already answered")
+        assert watch.complaints == []
+    with (
+        sync_playwright() as playwright,
+        browser.open_browser(playwright) as chromium,
+        browser.open_page(chromium, "about:blank") as (page, _),
+    ):
+        page.add_init_script("Object.defineProperty(Navigator.prototype, 'globalPrivacyControl', { get: () => true })")
+        page.goto(survey)
+        page.get_by_label("I agree").click()
+        expect(page.locator("#notice")).to_contain_text("asks not to be tracked")
+        expect(page.locator("#consent")).not_to_be_checked()
+        expect(page.locator("#send")).to_be_disabled()
+        assert page.evaluate(stored) == 0

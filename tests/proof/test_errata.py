@@ -226,7 +226,7 @@ def test_7_truncated_projective_messages_are_not_equally_likely(epsilon):
 @pytest.mark.parametrize("epsilon", [1, 3])
 def test_8_a_report_names_a_subset_not_a_residue(epsilon):
     """The abstract's ⌈log2 ℓ⌉ + ⌈log2 m_j⌉ bits cannot distinguish C(m_j, w_j) subsets."""
-    plan = make_plan("mss", 1000, epsilon)
+    plan = make_plan("mss", 1000, epsilon, code="arithmetic")
     designs = [response.design for response in plan.protocol.responses]
     selector = ceil(log2(len(designs)))
     body = selector + np.mean([(comb(design.points, design.block_size) - 1).bit_length() for design in designs])

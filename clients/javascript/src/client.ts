@@ -1,18 +1,27 @@
 /** The client runs on a user's device and turns a value into bytes that are safe to send. */
 
+import { indexBits } from "./arithmetic.js";
 import { drawRows } from "./drawing.js";
 import type { Domain, Value } from "./domain.js";
 import { type Epsilon, exceeds, parseEpsilon } from "./epsilon.js";
 import { check, DomainError, ParameterError, PrivacyError } from "./errors.js";
 import { Plan, type PlanOptions, type PlanSource } from "./plan.js";
 import type { Bytes } from "./platform.js";
-import type { Index, Reports } from "./protocols/protocol.js";
+import type { Index, Protocol, Reports } from "./protocols/protocol.js";
 import { SystemSource, type WordSource } from "./randomness.js";
 import { type Outcome, type SendOptions, uploadPersistently } from "./uploading.js";
 import { encodeBatch, encodeReport } from "./wire.js";
 
+/** What a report may cost the device. A valid plan may ask for more than a device should pay. */
+export interface Limits {
+  /** The bits of the longest report; 2^20 by default. */
+  maxBits?: number | undefined;
+  /** The work of the costliest report, in random words and shuffled points; 2^21 by default. */
+  maxWork?: number | undefined;
+}
+
 /** Limits on the plans that a client accepts, and what a plan may need. */
-export interface ClientOptions extends PlanOptions {
+export interface ClientOptions extends PlanOptions, Limits {
   /** The largest ε that this client accepts. A plan from the network can be valid and still have ε = 32. */
   maxEpsilon: Epsilon;
   /** The fingerprint that the plan must have, as hexadecimal digits. */
@@ -37,6 +46,7 @@ export class Client {
     this.plan = plan instanceof Plan ? plan : new Plan(plan, options ?? {});
     if (plan instanceof Plan && labelFile !== undefined) plan.domain.attach(labelFile);
     check(maxEpsilon, "maxEpsilon is required", ParameterError);
+    checkCost(this.plan.mechanism, options);
     check(
       !exceeds(this.plan.epsilonFraction, parseEpsilon(maxEpsilon)),
       `epsilon ${this.plan.epsilon} exceeds maxEpsilon ${maxEpsilon}`,
@@ -112,6 +122,13 @@ export class Client {
         throw new DomainError(`value ${indices[i]} is not in the domain 0 … ${size - 1}`);
     return this.plan.mechanism.randomize(places, this.#source);
   }
+}
+
+function checkCost({ layout, designs, ownWords }: Protocol, { maxBits = 2 ** 20, maxWork = 2 ** 21 }: Limits): void {
+  const bits = indexBits(layout.length) + Math.max(...layout);
+  const work = ownWords + Math.max(0, ...designs.map((design) => design.work ?? 1 + design.bounds.length));
+  check(bits <= maxBits, `a report takes ${bits} bits, more than maxBits ${maxBits}`);
+  check(work <= maxWork, `a report takes ${work} steps, more than maxWork ${maxWork}`);
 }
 
 /** A uniformly random value: an integer below each of the domain's sizes. @internal */

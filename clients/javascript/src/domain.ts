@@ -69,9 +69,12 @@ export function needed<Reader>(extras: Extras<Reader>, name: keyof Extras): Read
   return reader;
 }
 
+/** What to do about a value that cannot be reported: silence would reveal that. */
+export const SEND_BACKGROUND = "send reportBackground()";
+
 /** Throw if a value is missing. */
 export function checkGiven(value: unknown): void {
-  check((value ?? "") !== "", `a value is missing, got ${shown(value)}; fill it in, or send a background report`, DomainError);
+  check((value ?? "") !== "", `a value is missing, got ${shown(value)}; fill it in, or ${SEND_BACKGROUND}`, DomainError);
 }
 
 /** The values of one plan. */
@@ -178,10 +181,11 @@ export class Domain {
     if (this.#read) return this.#read.indexOf(value);
     const positions = this.#positions;
     if (positions) {
-      const index = positions.get(value) ?? positions.get(this.other);
+      // Texts and missing values are reported as "other". Anything else is likely a mistake.
+      const index = positions.get(value) ?? positions.get(typeof (value ?? "") === "string" && this.other);
       if (index === undefined) {
         checkGiven(value);
-        throw new DomainError(`label ${shown(value)} is not in the domain; plan with it, or with an "other"`);
+        throw new DomainError(`label ${shown(value)} is not in the domain; plan with it or an "other", or ${SEND_BACKGROUND}`);
       }
       return index;
     }
@@ -189,7 +193,7 @@ export class Domain {
     const isInside = Number.isInteger(value) && (value as number) >= 0 && (value as number) < this.size;
     if (!isInside) {
       checkGiven(value);
-      throw new DomainError(`value ${shown(value)} is not in the domain 0 … ${this.size - 1}`);
+      throw new DomainError(`value ${shown(value)} is not in the domain 0 … ${this.size - 1}; ${SEND_BACKGROUND}`);
     }
     return value as number;
   }

@@ -1,6 +1,6 @@
 /** ε as an exact fraction: privacy decisions use no floating-point numbers. */
 
-import { check, type ErrorKind, ParameterError, PlanError } from "./errors.js";
+import { check, type ErrorKind, ParameterError, PlanError, shown } from "./errors.js";
 
 /** A fraction in lowest terms. */
 export interface Fraction {
@@ -42,7 +42,7 @@ export function fractionText({ numerator, denominator }: Fraction): string {
 /** ε of a plan: a string with a fraction in lowest terms, 0 < ε ≤ 32 (`docs/format.md`, 2.2). */
 export function planEpsilon(text: unknown): Fraction {
   const epsilon = parseEpsilon(text as string, PlanError);
-  check(fractionText(epsilon) === text, `epsilon must be a reduced fraction, got ${text}`);
+  check(fractionText(epsilon) === text, `epsilon must be a reduced fraction, got ${shown(text)}`);
   return epsilon;
 }
 
@@ -55,10 +55,10 @@ export function parseEpsilon(epsilon: Epsilon, kind: ErrorKind = ParameterError)
   const isPositive = numerator > 0n && denominator > 0n;
   check(
     isPositive && numerator <= MAX_EPSILON * denominator,
-    `epsilon must be in (0, 32], such as 2 or "1/3", got ${epsilon}`,
+    `epsilon must be in (0, 32], such as 2 or "1/3", got ${shown(epsilon)}`,
     kind,
   );
   const reduced = fraction(numerator, denominator);
-  check(reduced.numerator <= MAX_TERM && reduced.denominator <= MAX_TERM, `epsilon ${epsilon} has too many digits`, kind);
+  check(reduced.numerator <= MAX_TERM && reduced.denominator <= MAX_TERM, `epsilon ${shown(epsilon)} has too many digits`, kind);
   return reduced;
 }

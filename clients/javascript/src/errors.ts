@@ -1,8 +1,16 @@
-/** The errors have the same names as in Python. All derive from {@link SunziError}. */
+/**
+ * The errors have the same names as in Python. All derive from {@link SunziError}. Their names are written out, because
+ * minifiers rename classes.
+ */
 
 /** Base class of all errors that Sunzi throws. */
 export class SunziError extends Error {
-  override name = "SunziError";
+  static override readonly name: string = "SunziError";
+
+  /** The name of its class, also in `stack`, which is made before any field is set. */
+  override get name(): string {
+    return this.constructor.name;
+  }
 
   /** Long messages are cut, because they may quote a plan or a response from the network. */
   constructor(message: string, options?: { cause?: unknown }) {
@@ -12,47 +20,47 @@ export class SunziError extends Error {
 
 /** An argument is invalid. */
 export class ParameterError extends SunziError {
-  override name = "ParameterError";
+  static override readonly name: string = "ParameterError";
 }
 
 /** A value is outside the domain, or a label file does not match it. */
 export class DomainError extends ParameterError {
-  override name = "DomainError";
+  static override readonly name: string = "DomainError";
 }
 
 /** A plan is malformed or fails one of the client's checks. */
 export class PlanError extends SunziError {
-  override name = "PlanError";
+  static override readonly name: string = "PlanError";
 }
 
 /** A plan does not provide the ε it states, or exceeds the limits that this client accepts. */
 export class PrivacyError extends PlanError {
-  override name = "PrivacyError";
+  static override readonly name: string = "PrivacyError";
 }
 
 /** Bytes are not a report or batch of this plan, or a collector rejected them for good. */
 export class ReportError extends SunziError {
-  override name = "ReportError";
+  static override readonly name: string = "ReportError";
 }
 
 /** A report would exceed the lifetime ε of its attribute. Nothing was spent and no report was made. */
 export class BudgetError extends SunziError {
-  override name = "BudgetError";
+  static override readonly name: string = "BudgetError";
 }
 
 /** Randomness is missing or insufficient. Nothing was reported. */
 export class RandomnessError extends SunziError {
-  override name = "RandomnessError";
+  static override readonly name: string = "RandomnessError";
 }
 
 /** A store or collector cannot be reached or used now. Try again later. */
 export class StoreError extends SunziError {
-  override name = "StoreError";
+  static override readonly name: string = "StoreError";
 }
 
 /** A plan needs an optional part of this library: import it and pass it as an option. */
 export class MissingExtraError extends SunziError {
-  override name = "MissingExtraError";
+  static override readonly name: string = "MissingExtraError";
 }
 
 /** A class of errors. */

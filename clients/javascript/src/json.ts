@@ -39,8 +39,8 @@ export function parseJson(text: string): Json {
     text = text.replace(/"(?:[^"\\]|\\.)*"|-0\b|\s/g, (part) => (part.trim() ? JSON.stringify(JSON.parse(part)) : ""));
     again = JSON.stringify(value);
   } catch (cause) {
-    // Also if it is nested too deeply for this stack.
-    throw new PlanError(`not JSON: ${cause}`, { cause });
+    // Also if it is nested too deeply for this stack. The cause may quote the text, a message must not.
+    throw new PlanError("not JSON", { cause });
   }
   check(again === text, "not strict JSON: a key is repeated, or a number has a fraction, an exponent or excess digits");
   return value;

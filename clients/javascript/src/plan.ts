@@ -34,26 +34,18 @@ export interface PlanOptions extends Extras {
 /** What a device must afford: the points of all subsets of a plan (`docs/format.md`, 2.4). */
 const MAX_LISTED_POINTS = 2 ** 24;
 
-/** The designs that each protocol may use besides singletons. */
-const DESIGN_OF = new Map<Json, string>([
-  ["grr", "singletons"],
-  ["ss", "subsets"],
-  ["ss-compact", "cyclotomic"],
-  ["pgr", "projective"],
-  ["mss", "subsets"],
-  ["mss-compact", "cyclotomic"],
-  ["ordered", "cyclotomic"],
-  ["tables", "cyclotomic"],
-  ["number", "singletons"],
-  ["prefixes", "cyclotomic or projective"],
-]);
-
-/** The protocols that extras read. */
-const EXTRA_OF = new Map<string, keyof Extras>([
-  ["number", "records"],
-  ["ordered", "records"],
-  ["tables", "records"],
-  ["prefixes", "texts"],
+/** The designs that each protocol may use besides singletons, and the extra that reads it. */
+const PROTOCOLS = new Map<Json, readonly [designs: string, extra?: keyof Extras]>([
+  ["grr", ["singletons"]],
+  ["ss", ["subsets"]],
+  ["ss-compact", ["cyclotomic"]],
+  ["pgr", ["projective"]],
+  ["mss", ["subsets"]],
+  ["mss-compact", ["cyclotomic"]],
+  ["ordered", ["cyclotomic", "records"]],
+  ["tables", ["cyclotomic", "records"]],
+  ["number", ["singletons", "records"]],
+  ["prefixes", ["cyclotomic or projective", "texts"]],
 ]);
 
 /**
@@ -123,10 +115,9 @@ export class Plan {
       const [truth, lie] = [decimal(record, "true_threshold"), decimal(record, "false_threshold")];
       return unaryProtocol(checkUnary(name === "oue", truth, lie, epsilon), size);
     }
-    const allowed = DESIGN_OF.get(name);
+    const [allowed, extra] = PROTOCOLS.get(name) ?? [];
     check(allowed, `protocol ${shown(name)} is not known`);
     const read = (record: Json | undefined) => readResponse(record, allowed, designs, epsilon);
-    const extra = EXTRA_OF.get(name);
     if (extra) return needed(extras, extra).readProtocol(name, parameters, domain, read);
     if (!name.startsWith("mss")) return blockProtocol(read(fields(parameters, "response").response), size);
     const listed = list(fields(parameters, "responses"), "responses");

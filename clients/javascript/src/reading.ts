@@ -46,7 +46,8 @@ function readPayload(plan: Plan, selector: number, reader: BitReader): Payload {
   const isCompact = designs.length > layout.length;
   const limit = isCompact ? designs.reduce((sum, design) => sum + (design.limit ?? 0), 0) : designs[selector]?.limit;
   const payload = limit === undefined ? reader.bytesOf(bits) : reader.number(bits);
-  const isGood = typeof payload === "number" ? payload < (limit ?? 0) : (designs[selector]?.accepts?.(payload) ?? true);
+  const isBlock = () => !designs[selector]?.members || designs[selector].members(payload as Uint8Array) !== undefined;
+  const isGood = typeof payload === "number" ? payload < (limit ?? 0) : isBlock();
   check(isGood, "the payload is invalid for this plan", ReportError);
   return payload;
 }

@@ -6,7 +6,7 @@ import { hexadecimal, sha256 } from "./sha256.js";
 
 /** A tally is malformed or inconsistent. */
 export class TallyError extends SunziError {
-  override name = "TallyError";
+  static override readonly name: string = "TallyError";
 }
 
 /** The counts of reports under one plan. */
@@ -62,7 +62,7 @@ function readHeader(text: string): Header {
     const { fingerprint, reports, blocks, stored } = value;
     expect(JSON.stringify({ fingerprint, reports, blocks, stored }) === text, "the header is not canonical");
   } catch (cause) {
-    throw cause instanceof TallyError ? cause : new TallyError(`the header is malformed: ${cause}`, { cause });
+    throw cause instanceof TallyError ? cause : new TallyError("the header is malformed", { cause });
   }
   const { fingerprint, reports, blocks, stored } = value;
   const areBlocks =

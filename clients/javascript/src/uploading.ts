@@ -5,7 +5,7 @@
  * logs an id.
  */
 
-import { check, type ErrorKind, ReportError, StoreError, type SunziError } from "./errors.js";
+import { check, type ErrorKind, ReportError, shown, StoreError, type SunziError } from "./errors.js";
 import { type Groups, namedGroups } from "./groups.js";
 import { encodeText, type JsonObject, parseJson } from "./json.js";
 import { Plan, type PlanOptions } from "./plan.js";
@@ -49,8 +49,8 @@ export interface Epoch {
   readonly url: string;
 }
 
-/** Statuses that are final, unlike 401 (wrong key), 408, 421, 425 and 429 (try later). */
-const FINAL = /^4(?!01|08|21|25|29)/;
+/** Statuses that are final, unlike 401 (wrong key), 405 (another method), 408, 421, 425 and 429 (try later). */
+const FINAL = /^4(?!01|05|08|21|25|29)/;
 const MAX_PAUSE_SECONDS = 60;
 const REQUEST_SECONDS = 30;
 /** The largest answers that are read: to an upload, and a plan. */
@@ -79,7 +79,7 @@ export async function fetchEpoch(url: string, options: PlanOptions & RequestOpti
 }
 
 function checkSame(fingerprint: unknown, plan: Plan): void {
-  check(fingerprint === plan.fingerprint, `the collector has plan ${fingerprint}, not ${plan.fingerprint}`);
+  check(fingerprint === plan.fingerprint, `the collector has plan ${shown(fingerprint)}, not ${plan.fingerprint}`);
 }
 
 /** The description of the current epoch, with an unchecked plan, and its address. */
@@ -89,7 +89,7 @@ async function fetchEnvelope(url: string, options: RequestOptions, deadline?: nu
   const [response, text] = await attempt(`${url}/plan`, {}, options, MAX_PLAN_BYTES, deadline);
   const envelope = objectIn(text, parseJson);
   const isEpoch = response.ok && Number.isInteger(envelope.epoch) && (envelope.epoch as number) > 0;
-  if (!isEpoch) throw refusal(StoreError, response, text);
+  if (!isEpoch) throw refusal(StoreError, response, envelope);
   // The response's address is absolute even if `url` is relative to a page.
   return [envelope, response.url.replace(/plan$/, `epochs/${envelope.epoch}`)];
 }
@@ -138,14 +138,17 @@ export async function uploadOnce(
 ): Promise<Outcome> {
   const init = { method: "POST", body };
   const [response, text] = await attempt(address, init, options, MAX_RECEIPT_BYTES, deadline);
-  const { outcome, error, message } = objectIn(text, JSON.parse);
+  const answer = objectIn(text, JSON.parse);
+  const { outcome, error, message } = answer;
   if (response.ok && (outcome === "counted" || outcome === "repeated")) return outcome;
   const isFinal = FINAL.test(`${response.status}`) && error !== undefined && message !== undefined;
-  throw refusal(isFinal ? ReportError : StoreError, response, text);
+  throw refusal(isFinal ? ReportError : StoreError, response, answer);
 }
 
-function refusal(kind: ErrorKind, response: Response, text: string): SunziError {
-  return new kind(`the collector returned ${response.status}: ${text.slice(0, 200)}`, { cause: response });
+/** The collector's own message is quoted, of printable ASCII; nothing else of a response is. */
+function refusal(kind: ErrorKind, response: Response, { message }: JsonObject): SunziError {
+  const reason = typeof message === "string" ? `: ${message.replace(/[^ -~]+/g, " ").slice(0, 200)}` : "";
+  return new kind(`the collector returned ${response.status}${reason}`, { cause: response });
 }
 
 /** 50 to 100 % of this many seconds, in milliseconds: random, so that clients do not synchronise. @internal */
@@ -186,10 +189,15 @@ export async function uploadPersistently(
   }
 }
 
-/** What every request to a collector has in common. @internal */
+/**
+ * What every request to a collector has in common. A redirect is an error: `fetch` would turn an upload into a GET, and
+ * believe the receipt of another server. Nothing is cached: an ETag that the server chose would be an identifier.
+ *
+ * @internal
+ */
 export function requestInit({ secret }: RequestOptions): RequestInit {
   const headers: HeadersInit = secret ? { Authorization: `Bearer ${secret}` } : {};
-  return { headers, credentials: "omit", referrerPolicy: "no-referrer" };
+  return { headers, credentials: "omit", referrerPolicy: "no-referrer", redirect: "error", cache: "no-store" };
 }
 
 /** One request. Throws a StoreError unless there is a complete response of at most `limit` bytes by the deadline. */
@@ -208,7 +216,7 @@ async function attempt(
       return [response, await readText(response, limit)];
     } catch (cause) {
       if (options.signal?.aborted) throw options.signal.reason;
-      throw new StoreError(`the collector cannot be reached: ${cause}`, { cause });
+      throw new StoreError(`the collector cannot be reached, or redirects: ${cause}`, { cause });
     }
   });
 }

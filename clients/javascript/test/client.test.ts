@@ -13,6 +13,7 @@ import {
   PrivacyError,
   SunziError,
 } from "../src/index.js";
+import { MemoryStore } from "../src/device.js";
 import { singletons } from "../src/designs/singletons.js";
 import { parseEpsilon } from "../src/epsilon.js";
 import { readResponse } from "../src/protocols/block_response.js";
@@ -23,7 +24,7 @@ import { sha256 } from "../src/sha256.js";
 import { records } from "../src/records.js";
 import { subsets } from "../src/subsets.js";
 import { texts } from "../src/texts.js";
-import { expectError, hexOf, load, ScriptedSource, thrownBy } from "./support.js";
+import { expectError, expectRejection, hexOf, load, openDevice, ScriptedSource, thrownBy } from "./support.js";
 
 const GRR = load("grr_k5").plan;
 const LABELS = load("grr_labels_other").plan;
@@ -108,7 +109,7 @@ describe("accepted plans", () => {
       [{ ...GRR, version: 3 }, "version 3 is not known"],
       [{ ...GRR, format: "sunzi-tally" }, 'not a plan: format is "sunzi-tally"'],
       [{ ...GRR, protocol: "telepathy" }, 'protocol "telepathy" is not known'],
-      [{ ...GRR, epsilon: "2/2" }, "got 2/2"],
+      [{ ...GRR, epsilon: "2/2" }, 'got "2/2"'],
       [{ ...GRR, extra: 1 }, 'got ["domain","epsilon","extra"'],
       [{ ...GRR, domain: { size: 1 } }, "size must be an integer from 2 to 1073741824, got 1"],
       [{ ...GRR, domain: { size: 5, labels: ["a", "b", "a", "c", "d"] } }, 'label "a" is repeated'],
@@ -128,6 +129,11 @@ describe("accepted plans", () => {
       const error = thrownBy(() => new Plan(source));
       expect([error.name, error.cause]).toEqual(["PlanError", expect.any(Error)]);
     }
+    // What a server sent instead of a plan is not repeated.
+    for (const source of ["<html>Welcome to our hotel", '{"format":"a secret"', '"a secret', "a secret"])
+      expect(thrownBy(() => new Plan(source)).message).toBe("not JSON");
+    for (const epsilon of ["secret".repeat(50), ["secret".repeat(50)]])
+      expect(thrownBy(() => new Plan({ ...GRR, epsilon })).message.length).toBeLessThan(140);
     expect(() => new Client(GRR, { maxEpsilon: 32 }).report(77)).toThrow("value 77 is not in the domain 0 … 4");
     expect(() => new Client(GRR, { maxEpsilon: 32 }).reportIndices([1, 9])).toThrow("value 9 is not in the domain");
     const { other: _, ...domain } = LABELS.domain;
@@ -157,6 +163,69 @@ describe("accepted plans", () => {
       "PrivacyError: no",
     ]);
     expect(new DomainError("no")).toBeInstanceOf(ParameterError);
+  });
+});
+
+describe("limits on the cost of a report", () => {
+  const extras = { designs: [subsets], records, texts };
+  const cost = (name: string): number[] =>
+    ["maxBits", "maxWork"].map((option) => {
+      const { message } = thrownBy(() => new Client(load(name).plan, { maxEpsilon: 32, ...extras, [option]: 0 }));
+      expect(message).toMatch(new RegExp(`^a report takes \\d+ (bits|steps), more than ${option} 0$`));
+      return Number(/\d+/.exec(message)?.[0]);
+    });
+
+  test.each([
+    // The bits of a selector and a payload; the words of a report, and the points that it shuffles.
+    ["grr_k5", [3, 2]],
+    ["oue_k57", [57, 57]],
+    ["ss_compact_k151", [null, 4]],
+    ["pgr_order3_k13", [4, 3]],
+    ["mss_compact_k40", [null, 5]],
+    ["ordered_8_bins", [null, 5]],
+    ["number_5_points", [3, 3]],
+    ["ss_bitmap_k20", [20, null]],
+  ] as const)("%s", (name, [bits, work]) => {
+    const [madeBits, madeWork] = cost(name);
+    if (bits) expect(madeBits).toBe(bits);
+    if (work) expect(madeWork).toBe(work);
+    const { plan, cases } = load(name);
+    expect(8 * (cases[0].report.length / 2)).toBeGreaterThanOrEqual(bits ?? 0);
+    const limits = { maxBits: madeBits, maxWork: madeWork };
+    expect(new Client(plan, { maxEpsilon: 32, ...extras, ...limits }).isPrivate).toBe(true);
+    for (const [option, most] of Object.entries(limits))
+      expectError("PlanError", () => new Client(plan, { maxEpsilon: 32, ...extras, ...limits, [option]: most - 1 }));
+  });
+
+  test("the work of plain subsets counts every variate and every point", () => {
+    for (const name of ["ss_k10", "ss_k300", "ss_bitmap_k70", "ss_k70_nearly_all"]) {
+      const { block_size, points } = load(name).plan.parameters.response;
+      expect(cost(name)[1]).toBe(2 + block_size + points);
+    }
+  });
+
+  test("defaults are 2^20 bits and 2^21 steps; a limit that is no number refuses every plan", () => {
+    const wide = { ...load("oue_k57").plan, domain: { size: 2 ** 20 } };
+    expect(new Client(wide, { maxEpsilon: 32 }).isPrivate).toBe(true);
+    const wider = { ...wide, domain: { size: 2 ** 20 + 1 } };
+    expect(thrownBy(() => new Client(wider, { maxEpsilon: 32 })).message).toBe(
+      "a report takes 1048577 bits, more than maxBits 1048576",
+    );
+    expect(new Client(wider, { maxEpsilon: 32, maxBits: 2 ** 21 }).isPrivate).toBe(true);
+    const widest = { ...wide, domain: { size: 2 ** 21 + 1 } };
+    expect(thrownBy(() => new Client(widest, { maxEpsilon: 32, maxBits: 2 ** 22 })).message).toContain("maxWork 2097152");
+    expectError("PlanError", () => new Client(GRR, { maxEpsilon: 32, maxWork: NaN }));
+  });
+
+  test("a device has them too, and makes the reports of larger plans if it may", async () => {
+    const wide = { ...load("oue_k57").plan, domain: { size: 2 ** 21 + 1 } };
+    const epoch = "https://collector.example/v1/collections/default/epochs/1";
+    const options = { lifetimeEpsilon: 32, maxEpsilon: 32 };
+    const small = await openDevice({ ...options, store: new MemoryStore() });
+    await expectRejection("PlanError", small.queue(wide, "word", 0, epoch));
+    expect(await small.spent("word")).toBe("0");
+    const large = await openDevice({ ...options, maxBits: 2 ** 22, maxWork: 2 ** 22, store: new MemoryStore() });
+    expect((await large.queue(wide, "word", 0, epoch)).outcome).toBe("queued");
   });
 });
 
@@ -242,7 +311,7 @@ describe("numbers, dates and records", () => {
     expect(() => new Client(plan, options).report("fast")).toThrow('value "fast" is not a number');
     expect(() => new Client(plan, options).report(NaN)).toThrow("value NaN is not a number");
     expect(() => new Client(plan, options).report(-Infinity)).toThrow(
-      "value -Infinity is outside 0 to 5000; plan with a wider range or with clamp",
+      "value -Infinity is outside 0 to 5000; plan with clamp or a wider range, or send reportBackground()",
     );
     expect(() => new Client(plan, options).report(5n as any)).toThrow("value 5 is not a number");
   });
@@ -261,7 +330,7 @@ describe("numbers, dates and records", () => {
     const client = new Client(load("ordered_dates").plan, options);
     expect(indices("ordered_dates", ["2024-03-04", 19786.999])).toEqual([63, 63]);
     for (const after of ["2024-03-05", new Date("2024-03-05"), 19787])
-      expect(() => client.report(after)).toThrow("is outside 2024-01-01 to 2024-03-04; plan with a wider range");
+      expect(() => client.report(after)).toThrow("is outside 2024-01-01 to 2024-03-04; plan with clamp or a wider range");
     const days = ["2026-01-08", "2026-01-09", new Date("2026-03-01"), Infinity];
     expect(new Set(indices("number_dates_clamp", days))).toEqual(new Set([(7 / 8) * 2 ** 20]));
   });
@@ -275,7 +344,7 @@ describe("numbers, dates and records", () => {
       'there is no attribute "country"; the attributes are version, crashed, day',
     );
     expect(() => client.report({ version: "1" })).toThrow(
-      'attribute "day": a value is missing, got undefined; fill it in, or send a background report',
+      'attribute "day": a value is missing, got undefined; fill it in, or send reportBackground()',
     );
     expect(() => client.report({ crashed: "no", day: 1 })).toThrow('attribute "version": a value is missing');
     expect(() => client.report({ ...survey, version: "4" })).toThrow('attribute "version": label "4" is not');

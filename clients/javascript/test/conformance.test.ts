@@ -5,13 +5,14 @@ import { describe, expect, test } from "vitest";
 
 import { importDeviceKey, MemoisingClient } from "../src/device.js";
 import { namedGroups } from "../src/groups.js";
-import { Client, Plan } from "../src/index.js";
+import { Client, Plan, type Value } from "../src/index.js";
 import { readBatches, readReport } from "../src/reading.js";
 import { records } from "../src/records.js";
 import { subsets } from "../src/subsets.js";
 import { readTally } from "../src/tally.js";
 import { texts } from "../src/texts.js";
 import { framed } from "../src/uploading.js";
+import { type MemoisedVector, makeVector } from "./memoised.js";
 import { bytesOf, expectError, hexOf, load, NAMES, ScriptedSource } from "./support.js";
 
 const extras = { designs: [subsets], records, texts };
@@ -25,7 +26,7 @@ function planOf(record: any): Plan {
 }
 
 test("every vector is tested", () => {
-  const tested = new Set([...GOOD, "device_ids", "upload_bodies", ...[...REFUSALS, "tally_"].flatMap(named)]);
+  const tested = new Set([...GOOD, "device_ids", ...[...REFUSALS, "memoised_", "tally_", "upload_bodies"].flatMap(named)]);
   expect([...tested].sort()).toEqual([...NAMES].sort());
   expect(GOOD.length).toBeGreaterThan(50);
   expect(named("bad_plan_").length).toBeGreaterThan(120);
@@ -77,10 +78,17 @@ test.each(named("bad_plan_"))("%s", (name) => {
 });
 
 test.each(named("bad_client_"))("%s", (name) => {
-  const { plan, max_epsilon, pinned, error } = load(name);
-  const terms = { ...(max_epsilon && { maxEpsilon: max_epsilon }), ...(pinned && { fingerprint: pinned }) };
-  expect(new Client(plan, { maxEpsilon: 32, ...extras }).isPrivate).toBe(true);
-  expectError(error, () => new Client(plan, { maxEpsilon: 32, ...extras, ...terms }));
+  const { error, accepted = {}, ...refused } = load(name);
+  const client = ({ max_epsilon, max_bits, max_work, pinned }: any): Client =>
+    new Client(refused.plan, {
+      ...extras,
+      maxEpsilon: max_epsilon ?? 32,
+      ...(pinned && { fingerprint: pinned }),
+      maxBits: max_bits,
+      maxWork: max_work,
+    });
+  expect(client(accepted).isPrivate).toBe(true);
+  expectError(error, () => client(refused));
 });
 
 test.each(named("bad_value_"))("%s", (name) => {
@@ -97,8 +105,8 @@ test.each(named("bad_groups_"))("%s", async (name) => {
   await expect(sent).rejects.toMatchObject({ name: error });
 });
 
-test("upload_bodies", () => {
-  const { plan, cases } = load("upload_bodies");
+test.each(named("upload_bodies"))("%s", (name) => {
+  const { plan, cases } = load(name);
   for (const { groups, report, body, ...rest } of cases) {
     const named = namedGroups(new Plan(plan).groups, groups);
     expect(hexOf(framed({ ...rest, groups: named, body: bytesOf(report) }))).toBe(body);
@@ -136,6 +144,62 @@ test("device_ids", async () => {
     const client = new MemoisingClient(plan, deviceKey, attribute, { maxEpsilon: 32 });
     expect(await client.reportId(epoch)).toBe(id);
   }
+});
+
+describe("memoised reports", () => {
+  async function check({ plan: source, fingerprint, label_file, key, attribute, cases }: MemoisedVector): Promise<void> {
+    const plan = planOf({ plan: source, ...(label_file !== undefined && { label_file }) });
+    expect(plan.fingerprint).toBe(fingerprint);
+    const client = new MemoisingClient(plan, await importDeviceKey(bytesOf(key)), attribute, { maxEpsilon: 32 });
+    expect(cases.length).toBeGreaterThan(0);
+    for (const { value, outside, seed, report, question, cell } of cases) {
+      const index = outside ? undefined : plan.domain.index(value);
+      expect(hexOf(await client.derive(index))).toBe(seed);
+      expect(hexOf(await client.reportIndex(index))).toBe(report);
+      if (!outside) expect(hexOf(await client.report(value as Value))).toBe(report);
+      if (question === undefined) continue;
+      const kept = await client.kept();
+      if (index !== undefined) expect(kept?.(index)).toEqual([question, cell]);
+    }
+  }
+
+  test.each(named("memoised_"))("%s", (name) => check(load(name)));
+
+  // Also before and besides those of Python.
+  test.each([
+    ["grr_labels_other", 8],
+    ["mss_compact_k40", 40],
+    ["mss_k10", 10],
+    ["oue_k57", 57],
+    ["ss_compact_k151", 20],
+    ["pgr_order3_k13", 13],
+    ["ss_k10", 10],
+    ["tables_survey", 0],
+    ["ordered_8_bins", 8],
+    ["number_5_points", 8],
+    ["prefixes_letters", 0],
+  ])("%s, by the formulas of the format", async (name, count) => {
+    const { plan, cases } = load(name);
+    const given: unknown[] = cases.map(({ value }: { value: unknown }) => value);
+    const indices = plan.domain.labels || plan.domain.range ? [] : [...Array(count).keys()];
+    // Records and texts draw several choices for a value outside, which the next test covers.
+    const outside = count ? [undefined] : [];
+    for (const attribute of ["browser", "年齢", "a\0b"])
+      await check(makeVector(plan, extras, Buffer.alloc(32, name.length), attribute, [...given, ...indices, ...outside]));
+  });
+
+  test("a value outside records and texts has the report of some value", async () => {
+    for (const name of ["tables_survey", "prefixes_letters"]) {
+      const plan = new Plan(load(name).plan, extras);
+      const reports = new Set<string>();
+      const client = new MemoisingClient(plan, await importDeviceKey(new Uint8Array(32).fill(7)), "a", { maxEpsilon: 32 });
+      for (let index = 0; index < 42; index++)
+        reports.add(hexOf(await client.reportIndex(name === "tables_survey" ? index : [1 + (index % 27), 28])));
+      const outside = hexOf(await client.reportIndex(undefined));
+      expect(hexOf(await client.reportIndex(undefined))).toBe(outside);
+      if (name === "tables_survey") expect(reports).toContain(outside);
+    }
+  });
 });
 
 test.each(named("bad_tally_"))("%s", (name) => {

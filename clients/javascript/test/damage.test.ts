@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { Device } from "../src/device.js";
+import { Device, type QueuedReport } from "../src/device.js";
+import { settled } from "../src/device/account.js";
 import { Plan, StoreError } from "../src/index.js";
 import { FileStore } from "../src/node.js";
 import { expectRejection, load } from "./support.js";
@@ -29,6 +30,10 @@ let filled: string;
 const opened = (directory: string): Promise<Device> =>
   Device.open({ lifetimeEpsilon: 5, maxEpsilon: 2, store: new FileStore(directory) });
 
+async function settle(store: FileStore, report: QueuedReport, isRejected = false): Promise<void> {
+  await store.update(report.attribute, (account) => settled(account, report, isRejected));
+}
+
 afterAll(() => {
   for (const directory of made) rmSync(directory, { recursive: true });
 });
@@ -36,15 +41,16 @@ afterAll(() => {
 beforeAll(async () => {
   filled = temporary("sunzi-filled-");
   const device = await opened(filled);
+  await device.enable();
   const token = "ab".repeat(32);
   const groups = { country: "DE" };
   for (const [epoch, value] of [0, 1, 0, 0].entries()) {
     for (const attribute of ["a", "b"]) await device.queue(PLAN, attribute, value, `${EPOCH}${epoch + 1}`, { token, groups });
   }
   const store = new FileStore(filled);
-  const [first, second] = await store.waiting();
-  await store.settle(first.id);
-  await store.settle(second.id, true);
+  const [first, second] = await device.waiting();
+  await settle(store, first);
+  await settle(store, second, true);
 });
 
 /** Numbers from 0 to 1, the same for the same seed. */
@@ -62,7 +68,8 @@ const pick = <T>(next: () => number, items: readonly T[]): T => items[below(next
 
 function files(directory: string): string[] {
   const names = readdirSync(directory, { recursive: true }) as string[];
-  return names.map((name) => join(directory, name)).filter((path) => statSync(path).isFile()).sort();
+  const paths = names.map((name) => join(directory, name)).sort();
+  return paths.filter((path) => statSync(path).isFile() && statSync(path).size); // earlier versions are empty
 }
 
 /** Replace one value of a JSON text, at any depth. */
@@ -96,6 +103,7 @@ function damage(next: () => number, directory: string): string {
 
 async function use(directory: string): Promise<void> {
   const device = await opened(directory);
+  await device.enable(); // a damaged key may be one that is missing
   for (const attribute of ["a", "b"]) {
     const before = Number(await device.spent(attribute));
     expect(before).toBeGreaterThanOrEqual(0);
@@ -103,8 +111,8 @@ async function use(directory: string): Promise<void> {
     expect(Number(await device.spent(attribute))).toBe(before + 1);
   }
   const store = new FileStore(directory);
-  for (const { id } of await store.waiting()) await store.settle(id);
-  expect(await store.waiting()).toEqual([]);
+  for (const report of await device.waiting()) await settle(store, report);
+  expect(await device.waiting()).toEqual([]);
 }
 
 test("damaged directories are refused with a StoreError", async () => {
@@ -132,20 +140,21 @@ test.each(["-5", "0", "33", "1/0", "2/2", "1.0", "", -5, 1, null])(
     cpSync(filled, directory, { recursive: true });
     const device = await opened(directory);
     expect(await device.spent("a")).toBe("2");
-    const path = files(directory).find((each) => readFileSync(each, "utf8").includes('"attribute":"a"')) as string;
+    const path = files(directory).find((each) => readFileSync(each, "utf8").startsWith('{"account":{"attribute":"a"')) as string;
     const entry = JSON.parse(readFileSync(path, "utf8"));
-    writeFileSync(path, JSON.stringify({ ...entry, debit: { ...entry.debit, epsilon } }));
+    entry.account.debits[1].epsilon = epsilon;
+    writeFileSync(path, JSON.stringify(entry));
     await expectRejection("StoreError", device.spent("a"));
     await expectRejection("StoreError", device.queue(PLAN, "a", 4, `${EPOCH}9`));
     expect(await device.spent("b")).toBe("2");
   },
 );
 
-test("a missing debit is noticed, not credited", async () => {
+test("a missing account is noticed, not credited", async () => {
   const directory = temporary("sunzi-missing-");
   cpSync(filled, directory, { recursive: true });
   const device = await opened(directory);
-  const path = files(directory).find((each) => readFileSync(each, "utf8").includes('"attribute":"a"')) as string;
+  const path = files(directory).find((each) => readFileSync(each, "utf8").startsWith('{"account":{"attribute":"a"')) as string;
   rmSync(path);
   await expectRejection("StoreError", device.spent("a"));
 });

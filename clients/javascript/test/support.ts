@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 
+import { Device, type DeviceOptions } from "../src/device.js";
 import { RandomnessError, SunziError, type WordSource } from "../src/index.js";
 
 const VECTORS = join(import.meta.dirname, "..", "..", "..", "conformance", "v1");
@@ -38,6 +39,13 @@ export class ScriptedSource implements WordSource {
       halves[i + 1] = Number(word >> 32n);
     }
   }
+}
+
+/** A device whose user has agreed. */
+export async function openDevice(options: DeviceOptions): Promise<Device> {
+  const device = await Device.open(options);
+  expect(await device.enable()).toBe(true);
+  return device;
 }
 
 /** Hexadecimal digits as bytes. */

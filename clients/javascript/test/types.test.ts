@@ -14,7 +14,7 @@ const COMPILERS = [join(PACKAGE, "node_modules", ".bin", "tsc"), ...(process.env
 
 const PROGRAM = `
 import { type Bytes, Client, type Epoch, fetchEpoch, type Groups, type Outcome, Plan, StoreError, SunziError } from "sunzi";
-import { Device, type DeviceKey, makeDeviceKey, MemoryStore, type QueueResult, type Store } from "sunzi/device";
+import { Device, type DeviceKey, makeDeviceKey, MemoryStore, notice, type Preview, type QueueResult, type Store } from "sunzi/device";
 import { FileStore } from "sunzi/node";
 import { readReport } from "sunzi/reading";
 import { records } from "sunzi/records";
@@ -27,15 +27,21 @@ const groups: Groups = { country: epoch.plan.groups?.country[0] ?? "DE" };
 const report: Bytes = client.report("Firefox");
 const outcomes: Outcome[] = [await client.send(epoch.url), await client.send(epoch.url, report, { patience: 5, groups })];
 const device = await Device.open({ lifetimeEpsilon: 1, maxEpsilon: 32, store: new FileStore("device") });
+const words: string[] = [notice(epoch.plan, "browser"), device.notice(epoch.plan, "browser")];
+const preview: Preview = await device.preview(epoch.plan, "browser", 3, epoch.url);
+const isOn: boolean = (await device.enabled()) || (await device.enable());
+const other = await Device.open({ lifetimeEpsilon: 1, maxEpsilon: 1, whenSpent: "background", maxBits: 64, maxWork: 64 });
+await other.disable();
+export { isOn, preview, words };
 const queued: QueueResult = await device.queue(epoch.plan, "browser", 3, epoch.url, { token: "ab", several: true, groups: { country: "DE" } });
 const survey = new Client("{}", { maxEpsilon: 1, records });
 const made: Bytes[] = [survey.report({ country: "DE", since: new Date(), time: 3.5, crashed: undefined })];
 const attributes: readonly string[] = survey.plan.domain.attributes?.map(({ name }) => name) ?? [];
 const range: string | undefined = survey.plan.domain.range?.low;
 await device.queue(survey.plan, "survey", { country: "DE" }, epoch.url, { records });
-const words = new Client("{}", { maxEpsilon: 1, texts });
-made.push(words.report("hello"), words.reportIndex(words.plan.domain.index("hello")), words.reportIndices([[1, 2], [3]]));
-const symbols: "bytes" | readonly string[] | undefined = words.plan.domain.symbols;
+const open = new Client("{}", { maxEpsilon: 1, texts });
+made.push(open.report("hello"), open.reportIndex(open.plan.domain.index("hello")), open.reportIndices([[1, 2], [3]]));
+const symbols: "bytes" | readonly string[] | undefined = open.plan.domain.symbols;
 export { attributes, made, range, symbols };
 const stored: string = JSON.stringify(epoch.plan);
 const labels: readonly string[] = new Plan(stored).domain.labels ?? [];
@@ -92,6 +98,7 @@ test("misuse does not compile", () => {
     "client.report({ crashed: true })": "Type 'true' is not assignable to type",
     "client.plan.mechanism": "Property 'mechanism' does not exist",
     'client.plan.domain.attach("labels")': "Property 'attach' does not exist",
+    "queued.outcome === 'lost'": "no overlap",
     "new Client(epoch.plan, { maxEpsilon: true })": "Type 'boolean' is not assignable to type 'Epsilon",
     "fetchEpoch(epoch.url, { signal: 3 })": "Type 'number' is not assignable to type",
   };

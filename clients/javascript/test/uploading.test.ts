@@ -1,11 +1,12 @@
 /** Sending to a collector: always the same id and body until it responds. */
 
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test, vi } from "vitest";
 
+import { MemoryStore } from "../src/device.js";
 import { Client, fetchEpoch, StoreError } from "../src/index.js";
-import { expectRejection, hexOf, load, split } from "./support.js";
+import { expectRejection, hexOf, load, openDevice, split } from "./support.js";
 
 const { plan, fingerprint } = load("grr_k5");
 const ENVELOPE = {
@@ -171,7 +172,7 @@ test("patience ends, and a rejection is final", async () => {
   const client = new Client(plan, { maxEpsilon: 32 });
   answers(new Response("busy", { status: 429, headers: { "Retry-After": "30" } }));
   await expectRejection("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 1 }));
-  for (const status of [400, 404, 409, 410, 413, 422]) {
+  for (const status of [400, 403, 404, 409, 410, 413, 422]) {
     const asked = answers(new Response(REFUSAL, { status }));
     await expectRejection("ReportError", client.send("https://c.example/epochs/1", client.report(1)));
     expect(asked).toHaveLength(1);
@@ -187,6 +188,7 @@ test("only a collector's own rejection is final, and 401 is not", async () => {
     [302, REFUSAL],
     [403, portal],
     [404, '{"error":"no route"}'],
+    [405, REFUSAL],
     [410, `[${REFUSAL}]`],
     [421, REFUSAL],
     [425, REFUSAL],
@@ -240,6 +242,91 @@ test("errors keep their cause: the failure or the response", async () => {
   expect([error.name, (error.cause as Response).status]).toEqual(["ReportError", 410]);
   answers(new Response("gone", { status: 404 }));
   await expect(fetchEpoch("https://c.example")).rejects.toMatchObject({ name: "StoreError", cause: { status: 404 } });
+});
+
+test("errors quote the collector's own message, cut and without control characters, and nothing else", async () => {
+  const client = new Client(plan, { maxEpsilon: 32 });
+  const said = async (answer: Response): Promise<string> => {
+    answers(answer);
+    const sent = client.send("https://c.example/epochs/1", client.report(1), { patience: 0 });
+    return sent.then(() => "", ({ message }: Error) => message);
+  };
+  const secret = "s3cret";
+  expect(await said(new Response(REFUSAL, { status: 410 }))).toBe("the collector returned 410: epoch 1 is closed");
+  for (const text of [secret, `<html>${secret}`, `{"error":"${secret}"}`, `{"message":["${secret}"]}`, `["${secret}"]`])
+    expect(await said(new Response(text, { status: 503 }))).toBe("the collector returned 503");
+  const message = `line 1\n\u001b[31mline 2\u202e ${"x".repeat(1000)}`;
+  const long = await said(new Response(JSON.stringify({ error: secret, message, more: secret }), { status: 400 }));
+  expect(long).toMatch(/^the collector returned 400: line 1 \[31mline 2 +x+$/);
+  expect(long.length).toBeLessThan(250);
+  for (const text of [`<html>${secret}`, `{"epoch":"${secret}"}`, `{"epoch":1e5,"plan":"${secret}"}`]) {
+    answers(new Response(text));
+    const error: Error = await fetchEpoch("https://c.example").then(() => undefined as never, (reason) => reason);
+    expect([error.name, error.message]).toEqual(["StoreError", "the collector returned 200"]);
+  }
+  answers(envelope({ fingerprint: `${secret}${"\n".repeat(500)}` }));
+  const error: Error = await fetchEpoch("https://c.example").then(() => undefined as never, (reason) => reason);
+  expect(error.message).toMatch(/^the collector has plan "[^\n]{1,60}…, not [0-9a-f]{64}$/);
+});
+
+describe("redirects and caches", () => {
+  /** Run with a real server that redirects to another one, which says that it counted; returns what that one got. */
+  async function redirected(status: number, use: (address: string) => Promise<void>): Promise<string[]> {
+    const reached: string[] = [];
+    const listen = async (server: Server): Promise<string> => {
+      await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+      return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    };
+    const target = createServer((request, response) => {
+      reached.push(`${request.method} ${request.url}`);
+      response.end(JSON.stringify({ outcome: "counted", reports: 1, ...ENVELOPE }));
+    });
+    const elsewhere = await listen(target);
+    const server = createServer((request, response) => {
+      request.resume();
+      response.writeHead(status, { Location: `${elsewhere}${request.url}` }).end(REFUSAL);
+    });
+    try {
+      await use(await listen(server));
+    } finally {
+      for (const each of [server, target]) {
+        each.close();
+        each.closeAllConnections();
+      }
+    }
+    return reached;
+  }
+
+  test.each([301, 302, 303, 307, 308])("%d is not followed, and the report is kept", async (status) => {
+    const client = new Client(plan, { maxEpsilon: 32 });
+    const store = new MemoryStore();
+    const device = await openDevice({ lifetimeEpsilon: 5, maxEpsilon: 32, store });
+    const reached = await redirected(status, async (address) => {
+      const epoch = `${address}/v1/collections/default/epochs/7`;
+      await expectRejection("StoreError", fetchEpoch(address));
+      await expectRejection("StoreError", client.send(epoch, client.report(3), { patience: 0 }));
+      await device.queue(plan, "browser", 3, epoch);
+      expect(await device.flush()).toEqual({ acknowledged: 0, rejected: 0, waiting: 1 });
+      expect(device.handOver()).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    });
+    expect(reached).toEqual([]);
+    expect(await device.waiting()).toHaveLength(1);
+  });
+
+  test("every request refuses redirects and caches", async () => {
+    const modes: unknown[] = [];
+    vi.stubGlobal("fetch", async (url: string, { redirect, cache }: RequestInit) => {
+      modes.push([redirect, cache]);
+      const answer = url.endsWith("/plan") ? envelope() : counted();
+      Object.defineProperty(answer, "url", { value: url });
+      return answer;
+    });
+    const client = new Client(plan, { maxEpsilon: 32 });
+    await fetchEpoch("https://c.example");
+    await client.send("https://c.example", client.report(1));
+    expect(modes).toEqual(Array(3).fill(["error", "no-store"]));
+  });
 });
 
 describe("an AbortSignal", () => {

@@ -1,5 +1,5 @@
-// A survey of one question. Sunzi's client randomises the answer; its device queues the report and sends it until it is
-// acknowledged.
+// A survey of one question. Sunzi's client randomises the answer; once the visitor has agreed, its device queues the
+// report and sends it until it is acknowledged.
 
 import { fetchEpoch } from "./client/index.js";
 import { Device } from "./client/device.js";
@@ -65,27 +65,66 @@ async function showReport(device, { plan }, chosen, id) {
   byId("report").hidden = false;
 }
 
+/** What a report of this answer would say. It is shown before anything is stored or sent. */
+async function showPreview(device, { plan, url }, chosen) {
+  byId("no-report").hidden = true;
+  byId("preview").textContent = (await device.preview(plan, ATTRIBUTE, chosen, url)).meaning;
+}
+
 /** The result in words; keepSending may already have sent the report. */
-function outcome({ acknowledged, waiting }, isRepeated) {
+function sentence({ acknowledged, waiting }, outcome) {
   if (waiting > 0) return "The collector cannot be reached; your report will be sent later.";
   if (acknowledged > 0) return "Your report was counted.";
-  return isRepeated ? "This browser has already answered: it has one report per epoch." : "Your report was sent.";
+  return outcome === "repeated" ? "This browser has already answered: it has one report per epoch." : "Your report was sent.";
 }
+
+/** Why a report cost nothing. */
+const FREE = {
+  queued: "It is the same report as before, so it cost nothing.",
+  kept: "This browser has used up its privacy budget, so it was its last report again, whatever you choose.",
+};
 
 async function answer(device, epoch, chosen) {
   try {
-    const { id, cost, isRepeated } = await device.queue(epoch.plan, ATTRIBUTE, chosen, epoch.url);
+    const { id, cost, outcome } = await device.queue(epoch.plan, ATTRIBUTE, chosen, epoch.url);
+    if (outcome === "silent") {
+      say("This browser has used up its privacy budget and sends nothing more.");
+      return;
+    }
     await showReport(device, epoch, chosen, id);
     const flushed = await device.flush();
     byId("waiting").textContent = `${flushed.waiting} to be sent`;
-    const sent = outcome(flushed, isRepeated);
-    const isFree = cost === "0" && !isRepeated;
-    if (!flushed.rejected) say(isFree ? `${sent} It is the same report as before, so it cost nothing.` : sent);
+    const reason = cost === "0" ? FREE[outcome] : undefined;
+    if (!flushed.rejected) say([sentence(flushed, outcome), reason].filter(Boolean).join(" "));
     await showResult();
   } catch (error) {
-    const reason = error.name === "BudgetError" ? "This browser has used up its privacy budget" : "This did not work";
-    say(`${reason}: ${error.message}.`, "error");
+    say(`This did not work: ${error.message}.`, "error");
   }
+}
+
+/** Ask for the consent, which can be withdrawn at any time. Until it is given, answers show only what they would send. */
+async function askForConsent(device, plan) {
+  const box = byId("consent");
+  byId("about").textContent = device.notice(plan, ATTRIBUTE);
+  const show = async () => {
+    box.checked = await device.enabled();
+    byId("send").disabled = !box.checked;
+  };
+  box.addEventListener("change", async () => {
+    try {
+      const wanted = box.checked;
+      if (wanted) await device.enable();
+      else await device.disable();
+      await show();
+      if (!wanted) say("Nothing more is sent. What this browser had stored is deleted.");
+      else say(box.checked ? "" : "Your browser asks not to be tracked, so this page sends nothing.");
+    } catch (error) {
+      box.checked = false;
+      say(`This did not work: ${error.message}.`, "error");
+    }
+  });
+  await show();
+  box.disabled = false;
 }
 
 function svgElement(name, attributes) {
@@ -140,12 +179,16 @@ async function start() {
   const device = await Device.open({ lifetimeEpsilon: LIFETIME, maxEpsilon: MAX_EPSILON, onError });
   showAnswers(epoch.plan.domain.labels);
   byId("terms").textContent = describePlan(epoch.plan);
+  await askForConsent(device, epoch.plan);
   device.keepSending();
+  byId("answers").addEventListener("change", ({ target }) => {
+    showPreview(device, epoch, target.value).catch(({ message }) => say(`This did not work: ${message}.`, "error"));
+  });
   byId("question").addEventListener("submit", (event) => {
     event.preventDefault();
     void answer(device, epoch, new FormData(event.target).get("answer"));
   });
-  say("");
+  say(byId("consent").checked ? "" : "Please agree above before you answer.");
   await showResult();
   setInterval(showResult, 1000 * REFRESH_SECONDS);
 }

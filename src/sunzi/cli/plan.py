@@ -14,6 +14,7 @@ from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, deliver_plan, is_page
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_wrapped
+from sunzi.client.epsilon import parse_epsilon
 from sunzi.client.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
 
@@ -78,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_delta(parser)
     add_central(parser)
     add_histogram(parser)
+    parser.add_argument(
+        "--lifetime",
+        metavar="E",
+        help="say how many different answers a device with this lifetime budget pays for; 4 times epsilon is a good "
+        "start for values that change",
+    )
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
     parser.add_argument("--separate-labels", action="store_true", help="store only the hash of the labels in the plan")
     add_group_lists(parser)
@@ -99,6 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check_one_domain(arguments)
     if arguments.profile is not None:
         refuse_options(arguments, _OUTSIDE_PROFILE, "is outside the minimal profile; omit it or --profile")
+    if arguments.lifetime is not None:
+        parse_epsilon(arguments.lifetime)  # before any work
     check_central(arguments)
     check_record_options(arguments)
     check_open_options(arguments)

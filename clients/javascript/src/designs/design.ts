@@ -31,6 +31,8 @@ export interface Design {
   readonly bounds: readonly number[];
   /** The bits of a payload. */
   readonly bits: number;
+  /** What a response costs (`docs/format.md`, 11); by default, the truth word and one word per bound. */
+  readonly work?: number;
   /** The number of payloads; missing if payloads are bytes. */
   readonly limit?: number;
   /** Prepare for this many reports. */
@@ -40,8 +42,8 @@ export interface Design {
    * at once so that numbers stay in typed arrays.
    */
   respond(points: Uint32Array, truths: Uint8Array, variates: Uint32Array, payloads: Payloads): void;
-  /** Whether bytes of the right length are a valid payload. */
-  accepts?(payload: Uint8Array): boolean;
+  /** If payloads are bytes: a 1 for every point of the block. Undefined if bytes of the right length are no payload. */
+  members?(payload: Uint8Array): Uint8Array | undefined;
 }
 
 /** Reads and checks one kind of design in a plan. */

@@ -6,6 +6,21 @@ import { fields, integer, integers } from "../plan_fields.js";
 import { type DesignReader, eachRow } from "./design.js";
 import { digits, makeField } from "./finite_field.js";
 
+/** (q^length − 1)/(q − 1), the number of points with this many coordinates, for every length up to the dimension. */
+export function pointCounts(order: number, dimension: number): number[] {
+  const counts = [0];
+  for (let length = 0; length < dimension; length++) counts.push(counts[length] * order + 1);
+  return counts;
+}
+
+/** The coordinates of a point: zeros, a one, and the digits of its place among those with as many free coordinates. */
+export function canonicalVector(number: number, length: number, order: number, counts: readonly number[]): number[] {
+  let free = length - 1;
+  while (counts[free] > number) free--;
+  const zeros = new Array<number>(length - 1 - free).fill(0);
+  return [...zeros, 1, ...digits(number - counts[free], order, free).reverse()];
+}
+
 /** Reads the design "projective". */
 export const projective: DesignReader = {
   kind: "projective",
@@ -25,20 +40,11 @@ export const projective: DesignReader = {
       `polynomial must be monic and irreducible, got ${shown(polynomial)}`,
     );
 
-    /** (q^length − 1)/(q − 1), the number of points with this many coordinates. */
-    const starts = [0];
-    for (let length = 0; length < dimension; length++) starts.push(starts[length] * order + 1);
+    const starts = pointCounts(order, dimension);
     const points = starts[dimension];
     const blockSize = starts[dimension - 1];
     check(points < 2 ** 31, `points must be below 2^31, got ${points}`);
     const { add, multiply } = field;
-
-    function canonicalVector(number: number, length: number): number[] {
-      let free = length - 1;
-      while (starts[free] > number) free--;
-      const zeros = new Array<number>(length - 1 - free).fill(0);
-      return [...zeros, 1, ...digits(number - starts[free], order, free).reverse()];
-    }
 
     /** The index of the hyperplane with these coordinates, apart from the pivot's, and this inner product with x. */
     function hyperplane(x: number[], others: number[], product: number): number {
@@ -59,8 +65,8 @@ export const projective: DesignReader = {
       bits: indexBits(points),
       limit: points,
       respond: eachRow((point, truth, variates) => {
-        const x = canonicalVector(point, dimension);
-        const through = hyperplane(x, canonicalVector(variates[0], dimension - 1), 0);
+        const x = canonicalVector(point, dimension, order, starts);
+        const through = hyperplane(x, canonicalVector(variates[0], dimension - 1, order, starts), 0);
         const avoiding = hyperplane(x, digits(variates[1], order, dimension - 1).reverse(), 1);
         return avoiding + (through - avoiding) * truth;
       }),

@@ -56,8 +56,9 @@ export function encodeSubset(members: Uint8Array, blockSize: number, bits: numbe
   return Uint8Array.from(digits);
 }
 
-/** Whether some subset has this word. */
-export function isWord(word: Uint8Array, points: number, blockSize: number, bits: number): boolean {
+/** The subset with this word, as {@link encodeSubset} takes it; undefined if there is none. */
+export function decodeSubset(word: Uint8Array, points: number, blockSize: number, bits: number): Uint8Array | undefined {
+  const members = new Uint8Array(points);
   const bytes = new Uint8Array(word.length + 6); // followed by zeros
   bytes.set(word);
   bytes[word.length - 1] *= 2 ** (8 * word.length - bits);
@@ -66,6 +67,7 @@ export function isWord(word: Uint8Array, points: number, blockSize: number, bits
   for (let rest = points; left && left < rest; rest--) {
     const share = Math.floor(width / rest) * left;
     if (code < share) {
+      members[points - rest] = 1;
       width = share;
       left--;
     } else {
@@ -74,5 +76,6 @@ export function isWord(word: Uint8Array, points: number, blockSize: number, bits
     }
     for (; width < TOP; width *= 256) code = code * 256 + bytes[place++];
   }
-  return code < 2 ** (8 * place - bits);
+  if (left) members.fill(1, points - left); // all that is left
+  return code < 2 ** (8 * place - bits) ? members : undefined;
 }

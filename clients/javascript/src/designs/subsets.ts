@@ -4,7 +4,7 @@ import { byteLength } from "../arithmetic.js";
 import { check, shown } from "../errors.js";
 import { fields, integer } from "../plan_fields.js";
 import { type DesignReader, eachRow } from "./design.js";
-import { encodeSubset, isWord, wordBits } from "./subset_code.js";
+import { decodeSubset, encodeSubset, wordBits } from "./subset_code.js";
 
 const MAX_POINTS = 2 ** 24;
 const MAX_CODED = 2 ** 20 - 1;
@@ -66,6 +66,7 @@ export const subsets: DesignReader = {
         return words().bounds;
       },
       bits,
+      work: 2 + blockSize + points, // the truth word, the variates and the shuffle
       respond: eachRow((point, truth, variates) => {
         const jumps = unshare(variates);
         const others = new Uint32Array(points - 1);
@@ -84,11 +85,10 @@ export const subsets: DesignReader = {
         members.forEach((member, i) => (bitmap[i >> 3] |= member << (i & 7)));
         return bitmap;
       }),
-      accepts(payload) {
-        if (!isBitmap) return isWord(payload, points, blockSize, bits);
-        let ones = 0;
-        for (let byte of payload) for (; byte; byte &= byte - 1) ones++;
-        return ones === blockSize;
+      members(payload) {
+        if (!isBitmap) return decodeSubset(payload, points, blockSize, bits);
+        const members = Uint8Array.from({ length: points }, (_, i) => (payload[i >> 3] >> (i & 7)) & 1);
+        return members.reduce((sum, member) => sum + member, 0) === blockSize ? members : undefined;
       },
     };
   },

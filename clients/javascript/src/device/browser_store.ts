@@ -1,47 +1,82 @@
 /**
  * A store in the browser's IndexedDB. Its read-write transactions run one after the other across all tabs of an origin
- * and complete only when they are on disk. If the user clears the site's data, the next transaction opens a new, empty
- * database.
+ * and complete only when they are on disk. Reading creates no database. If the user clears the site's data, the device
+ * is off.
  *
  * The device key is a DeviceKey that cannot be extracted: scripts on the page can use it but cannot copy it.
  */
 
 import { check, StoreError, SunziError } from "../errors.js";
-import type { DeviceKey } from "../platform.js";
+import { freshId } from "../uploading.js";
+import { type Account, newAccount, withoutReports } from "./account.js";
 import { makeDeviceKey } from "./memoising.js";
-import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
+import type { Change, Identity, Store } from "./store.js";
 
-const VERSION = 2;
+const VERSION = 1;
 
 /** Keeps everything in one database of the page's origin. */
 export class BrowserStore implements Store {
   #database: IDBDatabase | undefined;
 
-  private constructor(readonly name: string) {}
+  constructor(readonly name = "sunzi") {}
 
-  /** Open the database, or create it. */
-  static async open(name = "sunzi"): Promise<BrowserStore> {
-    const store = new BrowserStore(name);
-    await store.#open();
-    return store;
+  async draw(): Promise<Identity> {
+    return { id: freshId(), key: await makeDeviceKey() };
   }
 
-  async #open(): Promise<IDBDatabase> {
+  identity(): Promise<Identity | undefined> {
+    return this.#run("readonly", undefined, (device) => result<Identity | undefined>(device.get("identity")));
+  }
+
+  async enable(drawn: Identity): Promise<void> {
+    await this.#run("create", undefined, async (device) => {
+      // The first one wins.
+      if (!(await result(device.getKey("identity")))) device.put(drawn, "identity");
+    });
+  }
+
+  disable(): Promise<void> {
+    return this.#run("readwrite", undefined, async (device, accounts) => {
+      device.delete("identity");
+      for (const account of await result<Account[]>(accounts.getAll())) accounts.put(withoutReports(account));
+    });
+  }
+
+  accounts(): Promise<Account[]> {
+    return this.#run("readonly", [], (_, accounts) => result<Account[]>(accounts.getAll()));
+  }
+
+  update(attribute: string, change: Change): Promise<void> {
+    return this.#run("readwrite", undefined, async (device, accounts) => {
+      const account = await result<Account | undefined>(accounts.get(attribute));
+      const identity = await result<Identity | undefined>(device.get("identity"));
+      const changed = change(account ?? newAccount(attribute), identity?.id);
+      if (changed) accounts.put(changed);
+    });
+  }
+
+  /** Open the database. Undefined if it does not exist and is not to be created. */
+  async #open(isCreated: boolean): Promise<IDBDatabase | undefined> {
     const request = this.#request();
-    request.onupgradeneeded = ({ oldVersion }) => {
-      const database = request.result;
-      database.createObjectStore("reported");
-      if (oldVersion) return;
-      database.createObjectStore("device");
-      database.createObjectStore("debits", { keyPath: ["attribute", "entry"] }).createIndex("attribute", "attribute");
-      database.createObjectStore("outbox", { autoIncrement: true }).createIndex("id", "id", { unique: true });
+    let isMissing = false;
+    request.onupgradeneeded = () => {
+      isMissing = !isCreated;
+      if (isMissing) request.transaction?.abort(); // which leaves no database behind
+      else {
+        request.result.createObjectStore("device");
+        request.result.createObjectStore("accounts", { keyPath: "attribute" });
+      }
     };
-    const database = await result(request);
+    const database = await result(request).catch((error: Error) => {
+      if (isMissing) return undefined;
+      throw error;
+    });
+    if (!database) return undefined;
     const forget = (): void => {
       database.close();
       if (this.#database === database) this.#database = undefined;
     };
-    database.onversionchange = forget; // another tab has a newer version, or deletes the database
+    database.onversionchange = forget; // another tab deletes the database
     database.onclose = forget; // the user has cleared the site's data
     this.#database = database;
     return database;
@@ -56,55 +91,22 @@ export class BrowserStore implements Store {
     }
   }
 
-  async key(): Promise<DeviceKey> {
-    // Create the key before the transaction, which cannot await anything else; the first one stored wins.
-    const known = await this.#run(["device"], "readonly", (device) => result<DeviceKey>(device.get("key")));
-    if (known) return known;
-    const made = await makeDeviceKey();
-    return this.#run(["device"], "readwrite", async (device) => {
-      const other = await result<DeviceKey | undefined>(device.get("key"));
-      if (!other) device.put(made, "key");
-      return other ?? made;
-    });
-  }
-
-  commit(debit: Debit, cap: string, report: QueuedReport): Promise<string | undefined> {
-    return this.#run(["debits", "outbox", "reported"], "readwrite", async (debits, outbox, reported) => {
-      if (await result(reported.getKey(report.id))) return undefined;
-      const cost = charge(await result(debits.index("attribute").getAll(debit.attribute)), debit, cap);
-      if (cost !== "0") debits.add(debit);
-      outbox.add(report);
-      reported.add(true, report.id);
-      return cost;
-    });
-  }
-
-  debits(attribute: string): Promise<Debit[]> {
-    return this.#run(["debits"], "readonly", (debits) => result(debits.index("attribute").getAll(attribute)));
-  }
-
-  waiting(): Promise<QueuedReport[]> {
-    return this.#run(["outbox"], "readonly", (outbox) => result(outbox.getAll()));
-  }
-
-  settle(id: string, isRejected = false): Promise<void> {
-    return this.#run(["outbox", "reported"], "readwrite", async (outbox, reported) => {
-      const place = await result(outbox.index("id").getKey(id));
-      if (isRejected) reported.delete(id);
-      if (place !== undefined) outbox.delete(place);
-    });
-  }
-
-  /** Run one transaction. It is rolled back if anything fails, and the promise resolves when it is durable. */
+  /**
+   * Run one transaction. It is rolled back if anything fails, and the promise resolves when it is durable. Without a
+   * database the result is `otherwise`, unless the mode creates one.
+   */
   async #run<T>(
-    names: string[],
-    mode: IDBTransactionMode,
-    action: (...stores: IDBObjectStore[]) => Promise<T>,
+    mode: "readonly" | "readwrite" | "create",
+    otherwise: T,
+    action: (device: IDBObjectStore, accounts: IDBObjectStore) => Promise<T>,
   ): Promise<T> {
+    const isCreated = mode === "create";
     let transaction: IDBTransaction;
     try {
-      const database = this.#database ?? (await this.#open());
-      transaction = database.transaction(names, mode, { durability: "strict" });
+      const database = this.#database ?? (await this.#open(isCreated));
+      if (!database) return otherwise;
+      const writing = isCreated ? "readwrite" : mode;
+      transaction = database.transaction(["device", "accounts"], writing, { durability: "strict" });
     } catch (error) {
       this.#database = undefined; // try with a new connection next time
       throw failure(error);
@@ -115,7 +117,7 @@ export class BrowserStore implements Store {
     });
     finished.catch(() => undefined);
     try {
-      const outcome = await action(...names.map((name) => transaction.objectStore(name)));
+      const outcome = await action(transaction.objectStore("device"), transaction.objectStore("accounts"));
       await finished;
       return outcome;
     } catch (error) {

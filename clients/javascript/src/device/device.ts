@@ -1,28 +1,34 @@
 /**
- * A device that reports repeatedly: memoised noise, a lifetime budget, and uploads that survive crashes.
+ * A device that reports repeatedly: with the user's consent, memoised noise, a lifetime budget, and uploads that survive
+ * crashes.
  *
  * One durable step debits the ε of a report and puts its bytes into the outbox, before anything is sent. So a crash
  * never loses a debit and never sends a report without one.
  */
 
+import type { Limits } from "../client.js";
 import type { Value } from "../domain.js";
 import { type Epsilon, parseEpsilon } from "../epsilon.js";
-import { DomainError, ReportError, StoreError, SunziError } from "../errors.js";
+import { check, DomainError, ParameterError, shown } from "../errors.js";
 import { type Groups, namedGroups } from "../groups.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanOptions, PlanSource } from "../plan.js";
 import type { Signal } from "../platform.js";
 import type { Index } from "../protocols/protocol.js";
 import { hexadecimal, hmac } from "../sha256.js";
-import { addressOf, framed, freshId, jittered, requestInit, uploadOnce } from "../uploading.js";
+import { addressOf, framed, freshId } from "../uploading.js";
+import { type Account, newAccount, type QueuedReport, spentBy } from "./account.js";
 import { BrowserStore } from "./browser_store.js";
+import { isForbidden } from "./consent.js";
+import { type Choice, type Decision, decide, type QueueOutcome, type Request, type WhenSpent } from "./deciding.js";
+import { meaningOf } from "./meaning.js";
 import { canonicalEpoch, MemoisingClient } from "./memoising.js";
-import { type QueuedReport, type Store, spentBy } from "./store.js";
+import { notice } from "./notice.js";
+import { type FlushResult, Outbox, type OutboxOptions } from "./outbox.js";
+import type { Identity, Store } from "./store.js";
 
 /** Options of a device. */
-export interface DeviceOptions {
-  /** An upload key, sent as a bearer token. */
-  secret?: string;
+export interface DeviceOptions extends OutboxOptions, Limits {
   /** The ε that each attribute may spend in total, over all plans and collections. */
   lifetimeEpsilon: Epsilon;
   /** The largest ε to accept in a plan. A plan from the network can be valid and still have ε = 32. */
@@ -30,10 +36,10 @@ export interface DeviceOptions {
   /** Different caps for single attributes. */
   caps?: Record<string, Epsilon>;
   /**
-   * Called with the error of every report that a collector rejected for good, which is then deleted; and, while
-   * {@link Device.keepSending} runs, with the error of a store that cannot be used.
+   * What to send once the budget of an attribute has ended: "keep", the default, repeats its latest report for good;
+   * "background" sends a report that says nothing about the value, paid for in advance; "refuse" sends nothing.
    */
-  onError?: (error: Error, report?: QueuedReport) => void;
+  whenSpent?: WhenSpent;
   /** Where to keep the key, the ledger and the outbox; by default the browser's IndexedDB. */
   store?: Store;
 }
@@ -58,73 +64,145 @@ export interface QueueOptions extends PlanOptions {
 
 /** The result of {@link Device.queue}. */
 export interface QueueResult {
-  readonly id: string;
-  /** Whether the value is outside the domain and the background report was queued instead. */
+  readonly outcome: QueueOutcome;
+  /** The id of the report in this epoch; undefined if there is none. */
+  readonly id?: string;
+  /** Whether the value is outside the domain, so that it has the background report. */
   readonly outside: boolean;
-  /** The ε spent, such as "1/2"; "0" if the same value was reported before under the same plan. */
+  /** The ε that this call spent, such as "1/2"; "0" if its reports were paid before. */
   readonly cost: string;
-  /** Whether the attribute had already reported in this epoch, so that nothing was queued. */
-  readonly isRepeated: boolean;
 }
 
-/** The result of {@link Device.flush}, in numbers of reports. */
-export interface FlushResult {
-  readonly acknowledged: number;
-  /** Rejected for good, and deleted. */
-  readonly rejected: number;
-  /** Still in the outbox. */
-  readonly waiting: number;
+/** The result of {@link Device.preview}. */
+export interface Preview {
+  /** Where the report would be sent. */
+  readonly address: string;
+  /** All bytes that would be sent, in hexadecimal: a line with the report's id, then the report. Empty if none would. */
+  readonly bytes: string;
+  /** What they say, in words. */
+  readonly meaning: string;
 }
 
-const PARALLEL_UPLOADS = 6;
-/** Browsers refuse more than 64 KiB in all requests that may outlive a page. */
-const KEEPALIVE_BYTES = 60_000;
-const LOCK = "sunzi outbox";
-const MAX_PAUSE_SECONDS = 900;
+/** A report that could be queued: the decision's request, and what made it. */
+interface Prepared {
+  readonly client: MemoisingClient;
+  readonly index: Index | undefined;
+  readonly request: Request;
+}
 
-/** The key, ledger and outbox of one device, shared by all tabs or processes that open the same store. */
+const TOKEN = /^[\da-f]{64}$/;
+
+/**
+ * The key, ledger and outbox of one device, shared by all tabs or processes that open the same store.
+ *
+ * It is off until {@link enable}: then nothing is stored, made or sent. `DO_NOT_TRACK` in the environment, Global
+ * Privacy Control and Do Not Track turn it off whatever is stored.
+ */
 export class Device {
-  /** The unsent reports that this page knows, for when there is no time to read the store. */
-  readonly #unsent = new Map<string, QueuedReport>();
-
-  readonly #handedOver = new Set<string>();
-
   readonly #options: DeviceOptions;
   readonly #store: Store;
+  readonly #outbox: Outbox;
+  /** The key of previews before the consent, which {@link enable} stores. */
+  #drawn: Promise<Identity> | undefined;
 
-  private constructor(options: DeviceOptions, store: Store) {
+  private constructor(options: DeviceOptions) {
     this.#options = options;
-    this.#store = store;
+    this.#store = options.store ?? new BrowserStore();
+    this.#outbox = new Outbox(this.#store, options);
   }
 
-  /** Open the device in this store, or create it. */
+  /** A device with this store. Nothing is stored yet. */
   static async open(options: DeviceOptions): Promise<Device> {
-    const { lifetimeEpsilon, maxEpsilon, caps = {} } = options;
+    const { lifetimeEpsilon, maxEpsilon, caps = {}, whenSpent = "keep" } = options;
     for (const limit of [lifetimeEpsilon, maxEpsilon, ...Object.values(caps)]) parseEpsilon(limit);
-    const store = options.store ?? (await BrowserStore.open());
-    await store.key();
-    return new Device(options, store);
+    const isKnown = ["keep", "background", "refuse"].includes(whenSpent);
+    check(isKnown, `whenSpent must be keep, background or refuse, got ${shown(whenSpent)}`, ParameterError);
+    return new Device(options);
+  }
+
+  /** Whether the user has agreed and nobody has said no. */
+  async enabled(): Promise<boolean> {
+    return !isForbidden() && Boolean(await this.#store.identity());
+  }
+
+  /** Turn the device on, once the user has agreed. Returns whether it is on now. */
+  async enable(): Promise<boolean> {
+    if (isForbidden()) return false;
+    if (!(await this.#store.identity())) await this.#store.enable(await this.#draw());
+    this.#drawn = undefined;
+    return true;
+  }
+
+  /**
+   * Turn the device off. It deletes its key, the outbox and every stored report, and keeps what was spent and which
+   * attribute reported in which epoch: turned on again, it has a new key and reports from the next epoch on.
+   */
+  async disable(): Promise<void> {
+    this.#outbox.clear();
+    this.#drawn = undefined;
+    await this.#store.disable();
+    this.#outbox.clearEverywhere();
+  }
+
+  /** A text to show before {@link enable}. */
+  notice(plan: Plan | PlanSource, attribute: string, options: PlanOptions = {}): string {
+    return notice(plan, attribute, options, this.#capOf(attribute));
+  }
+
+  /**
+   * What {@link queue} would send for this value in an epoch without a report. Nothing is stored or spent, and it works
+   * before the consent too: its key is then the one that {@link enable} of this object stores.
+   */
+  async preview(
+    plan: Plan | PlanSource,
+    attribute: string,
+    value: Value,
+    epoch: string,
+    options: QueueOptions = {},
+  ): Promise<Preview> {
+    const identity = (await this.#store.identity()) ?? (await this.#draw());
+    const { client, index, request } = await this.#prepare(identity, plan, attribute, value, epoch, options);
+    const account = { ...(await this.#account(attribute)), reported: [] };
+    const { outcome, report } = decide(account, request, identity.id);
+    return {
+      address: request.report.address,
+      bytes: report ? hexadecimal(framed(report)) : "",
+      meaning: await meaningOf(client, index, outcome, report?.body),
+    };
+  }
+
+  #draw(): Promise<Identity> {
+    this.#drawn ??= this.#store.draw();
+    return this.#drawn;
   }
 
   /** A memoising client with this device's key. Its reports are not debited; prefer {@link queue}. */
   async client(plan: Plan | PlanSource, attribute: string, options: QueueOptions = {}): Promise<MemoisingClient> {
-    // The store's key is new if the user has cleared the site's data.
-    const key = await this.#store.key();
-    return new MemoisingClient(plan, key, attribute, { ...options, maxEpsilon: this.#options.maxEpsilon });
+    const identity = isForbidden() ? undefined : await this.#store.identity();
+    check(identity, "the device is off; call enable() once the user has agreed", ParameterError);
+    return this.#clientOf(identity, plan, attribute, options);
+  }
+
+  #clientOf({ key }: Identity, plan: Plan | PlanSource, attribute: string, options: QueueOptions): MemoisingClient {
+    const { maxEpsilon, maxBits, maxWork } = this.#options;
+    return new MemoisingClient(plan, key, attribute, { ...options, maxEpsilon, maxBits, maxWork });
   }
 
   /**
-   * Make the report of a value, debit its ε, and put it into the outbox. Throws a BudgetError if too little ε is left,
-   * and a ParameterError if the plan's label file is missing; then nothing is spent and no report is made.
+   * Make the report of a value, debit its ε, and put it into the outbox. While the device is off, it does nothing and
+   * returns the outcome "off".
    *
    * An attribute reports once per epoch: a second call with the same epoch spends and queues nothing, for any value,
-   * and returns `isRepeated`. The report's id is derived from the device key, the attribute and the epoch, so a
-   * collector would not count it again either.
+   * and returns "repeated". The report's id is derived from the device key, the attribute and the epoch, so a collector
+   * would not count it again either.
    *
    * A value that this attribute reported before under the same plan costs nothing, because its bytes are the same;
    * under plans of numbers, ranges and tables, nor does one with the same answer to the question that the device keeps. A
    * value outside the domain is reported as "other" if the plan has it, else by the background report: sending nothing
    * would reveal that it is outside.
+   *
+   * Once a report cannot be paid for, `whenSpent` decides. Throws a BudgetError if even the first one cannot, and a
+   * ParameterError if the plan's label file is missing; then nothing is spent and no report is made.
    *
    * @param epoch where to send the report: the `url` of a fetched epoch, `…/v1/collections/NAME/epochs/N`
    */
@@ -135,30 +213,73 @@ export class Device {
     epoch: string,
     options: QueueOptions = {},
   ): Promise<QueueResult> {
+    const identity = isForbidden() ? undefined : await this.#store.identity();
+    let decision: Decision = { outcome: "off", debits: [] };
+    if (!identity) return { outcome: "off", outside: false, cost: "0" };
+    const { index, request } = await this.#prepare(identity, plan, attribute, value, epoch, options);
+    await this.#store.update(attribute, (account, device) => {
+      decision = decide(account, request, device);
+      return decision.account;
+    });
+    const { outcome, report, debits } = decision;
+    if (report) this.#outbox.add(report);
+    const id = report || outcome === "repeated" ? { id: request.report.id } : {};
+    return { outcome, ...id, outside: index === undefined, cost: spentBy(debits) };
+  }
+
+  /** Everything that the decision needs. */
+  async #prepare(
+    identity: Identity,
+    plan: Plan | PlanSource,
+    attribute: string,
+    value: Value,
+    epoch: string,
+    options: QueueOptions,
+  ): Promise<Prepared> {
     epoch = canonicalEpoch(epoch);
-    const client = await this.client(plan, attribute, options);
+    const { token, several } = options;
+    check(TOKEN.test(token ?? "0".repeat(64)), `a token must be 64 hexadecimal digits, got ${shown(token)}`, ParameterError);
+    const client = this.#clientOf(identity, plan, attribute, options);
     const index = indexOf(client.plan, value);
-    const secret = await client.derive(index);
-    const entry = hexadecimal(hmac(secret, encodeText("ledger entry")));
-    const body = await client.reportDerived(index, secret);
-    const id = options.several ? freshId() : await client.reportId(epoch);
-    const groups = namedGroups(client.plan.groups, options.groups);
-    const report = { id, address: addressOf(epoch, client.plan, body), body, token: options.token, groups };
-    const caps = this.#options.caps ?? {};
-    const cap = Object.hasOwn(caps, attribute) ? caps[attribute] : this.#options.lifetimeEpsilon;
-    const cost = await this.#store.commit({ attribute, entry, epsilon: client.plan.epsilon }, String(cap), report);
-    if (cost !== undefined) this.#unsent.set(id, report);
-    return { id, outside: index === undefined, cost: cost ?? "0", isRepeated: cost === undefined };
+    const own = await choiceOf(client, index);
+    const { whenSpent = "keep" } = this.#options;
+    const report = {
+      id: several ? freshId() : await client.reportId(epoch),
+      attribute,
+      address: addressOf(epoch, client.plan, own.body),
+      queuedAt: performance.timeOrigin + performance.now(),
+      several: several || undefined,
+      token,
+      groups: namedGroups(client.plan.groups, options.groups),
+    };
+    const { fingerprint } = client.plan;
+    const background = whenSpent === "background" ? await choiceOf(client, undefined) : undefined;
+    const cap = this.#capOf(attribute);
+    return { client, index, request: { device: identity.id, fingerprint, cap, whenSpent, own, background, report } };
+  }
+
+  #capOf(attribute: string): string {
+    const { caps = {}, lifetimeEpsilon } = this.#options;
+    return String(Object.hasOwn(caps, attribute) ? caps[attribute] : lifetimeEpsilon);
+  }
+
+  async #account(attribute: string): Promise<Account> {
+    let found = newAccount(attribute);
+    await this.#store.update(attribute, (account) => {
+      found = account;
+      return undefined;
+    });
+    return found;
   }
 
   /** The ε that an attribute has spent so far, such as "3/2". */
   async spent(attribute: string): Promise<string> {
-    return spentBy(await this.#store.debits(attribute));
+    return spentBy((await this.#account(attribute)).debits);
   }
 
   /** The reports in the outbox, not acknowledged yet, oldest first. */
   waiting(): Promise<QueuedReport[]> {
-    return this.#store.waiting();
+    return this.#outbox.waiting();
   }
 
   /**
@@ -167,52 +288,8 @@ export class Device {
    * time; more would do no harm. An aborted `signal` stops it, and the promise is rejected with the signal's `reason`;
    * what was not acknowledged stays in the outbox.
    */
-  async flush({ signal }: { signal?: Signal } = {}): Promise<FlushResult> {
-    const locks = globalThis.navigator?.locks;
-    if (!locks) return this.#flush(signal);
-    try {
-      return await locks.request(LOCK, signal ? { signal } : {}, () => this.#flush(signal));
-    } catch (cause) {
-      if (signal?.aborted || cause instanceof SunziError) throw cause;
-      throw new StoreError(`the outbox cannot be used: ${cause}`, { cause });
-    }
-  }
-
-  async #flush(signal?: Signal): Promise<FlushResult> {
-    const known = [...this.#unsent.keys()];
-    const reports = await this.#store.waiting();
-    for (const id of known) this.#unsent.delete(id); // another tab may have sent them
-    this.#handedOver.clear();
-    const total = reports.length;
-    const later = new Set<string>();
-    let [acknowledged, rejected] = [0, 0];
-    const options = { ...this.#options, ...(signal && { signal }) };
-    for (const report of reports) this.#unsent.set(report.id, report);
-    reports.reverse();
-    const worker = async (): Promise<void> => {
-      for (let report = reports.pop(); report; report = reports.pop()) {
-        const epoch = report.address.replace(/\/[^/]*$/, "");
-        if (later.has(epoch)) continue;
-        let isRejected = false;
-        try {
-          await uploadOnce(report.address, framed(report), options);
-          acknowledged++;
-        } catch (error) {
-          if (error instanceof StoreError) {
-            if (!isTokenFailure(report, error)) later.add(epoch);
-            continue;
-          }
-          if (!(error instanceof ReportError)) throw error;
-          isRejected = true;
-          rejected++;
-          this.#options.onError?.(error, report);
-        }
-        this.#unsent.delete(report.id);
-        await this.#store.settle(report.id, isRejected);
-      }
-    };
-    await Promise.all(Array.from({ length: PARALLEL_UPLOADS }, worker));
-    return { acknowledged, rejected, waiting: total - acknowledged - rejected };
+  flush(options: { signal?: Signal } = {}): Promise<FlushResult> {
+    return this.#outbox.flush(options);
   }
 
   /**
@@ -221,75 +298,28 @@ export class Device {
    * the same ids, to be counted once.
    */
   handOver(): number {
-    let [sent, room] = [0, KEEPALIVE_BYTES];
-    for (const report of this.#unsent.values()) {
-      const { id, address } = report;
-      if (this.#handedOver.has(id)) continue;
-      const body = framed(report);
-      room -= body.length;
-      if (room < 0) break;
-      // Without a content type there is no preflight, for which there would be no time.
-      const init = { ...requestInit(this.#options), method: "POST", body };
-      void fetch(address, { ...init, keepalive: true }).catch(() => undefined); // it is still in the outbox
-      this.#handedOver.add(id);
-      sent++;
-    }
-    return sent;
+    return this.#outbox.handOver();
   }
 
   /**
    * Flush now, periodically, and when the network comes back; use {@link handOver} when the page is hidden or closed.
    * While nothing gets through, the pauses double up to 15 minutes. They are jittered so that pages do not synchronise.
+   * While the device is off, it waits until it is turned on.
    *
    * @param seconds the pause between flushes
    * @param options `signal` stops it when it is aborted, also in the middle of a flush
    * @returns a function that stops it after the flush that runs
    */
-  keepSending(seconds = 30, { signal }: { signal?: Signal } = {}): () => void {
-    let [pause, isStopped] = [seconds, false];
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const attempt = async (): Promise<void> => {
-      const isStuck = await this.flush(signal && { signal }).then(
-        ({ acknowledged, waiting }) => waiting > 0 && acknowledged === 0,
-        (error: Error) => {
-          if (!signal?.aborted) this.#options.onError?.(error);
-          return true;
-        },
-      );
-      clearTimeout(timer); // another attempt may have ended in the meantime
-      if (isStopped) return;
-      if (!isStuck) pause = seconds;
-      timer = setTimeout(attempt, jittered(pause));
-      if (isStuck) pause = Math.min(MAX_PAUSE_SECONDS, 2 * pause);
-    };
-    const onOnline = (): void => {
-      pause = seconds;
-      void attempt();
-    };
-    const onHide = (): void => void (globalThis.document?.visibilityState !== "visible" && this.handOver());
-    // visibilitychange is an event of the document, which bubbles to the window.
-    const events: [string, () => void][] = [
-      ["online", onOnline],
-      ["pagehide", () => this.handOver()],
-      ["visibilitychange", onHide],
-    ];
-    for (const [name, listener] of events) globalThis.addEventListener?.(name, listener);
-    const stop = (): void => {
-      isStopped = true;
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", stop);
-      for (const [name, listener] of events) globalThis.removeEventListener?.(name, listener);
-    };
-    signal?.addEventListener("abort", stop);
-    if (signal?.aborted) stop();
-    else void attempt();
-    return stop;
+  keepSending(seconds = 30, options: { signal?: Signal } = {}): () => void {
+    return this.#outbox.keepSending(seconds, options);
   }
 }
 
-/** Whether a failure concerns only this report: a token belongs to one report, an upload key to all. */
-function isTokenFailure({ token }: QueuedReport, { cause }: StoreError): boolean {
-  return token !== undefined && (cause as Response | undefined)?.status === 401;
+/** The report of a value, and its entry in the ledger. */
+async function choiceOf(client: MemoisingClient, index: Index | undefined): Promise<Choice> {
+  const secret = await client.derive(index);
+  const entry = hexadecimal(hmac(secret, encodeText("ledger entry")));
+  return { body: await client.reportDerived(index, secret), debit: { entry, epsilon: client.plan.epsilon } };
 }
 
 function indexOf(plan: Plan, value: Value): Index | undefined {

@@ -13,13 +13,13 @@
  * key and a report, the value can be found by trying all of them.
  */
 
-import { Client, type ClientOptions, randomIndex } from "../client.js";
+import { Client, type ClientOptions, type Limits, randomIndex } from "../client.js";
 import type { Value } from "../domain.js";
 import { check, ParameterError, RandomnessError } from "../errors.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanSource } from "../plan.js";
 import type { Bytes, DeviceKey } from "../platform.js";
-import type { Index } from "../protocols/protocol.js";
+import type { Index, Protocol } from "../protocols/protocol.js";
 import { hexadecimal } from "../sha256.js";
 import { encodeReport } from "../wire.js";
 import { DerivedSource } from "./derived_source.js";
@@ -52,8 +52,8 @@ export async function importDeviceKey(bytes: Uint8Array): Promise<DeviceKey> {
 }
 
 /**
- * The one spelling of an epoch's URL from which ids are derived: absolute, scheme and host in lower case, without default
- * port, user name, empty steps and a slash at its end.
+ * The one spelling of an epoch's URL from which ids are derived: absolute, scheme and host in lower case, without the
+ * host's last dot, default port, user name, empty steps and a slash at its end.
  */
 export function canonicalEpoch(url: string): string {
   let parsed: URL | undefined;
@@ -66,7 +66,8 @@ export function canonicalEpoch(url: string): string {
   const isEpoch = !/[?#]/.test(url) && /\/v1\/collections\/[^/]+\/epochs\/[1-9]\d*$/.test(path);
   const wanted = "an epoch's URL is http(s)://HOST/v1/collections/NAME/epochs/N";
   check(parsed && /^https?:/.test(parsed.protocol) && isEpoch, `${wanted}, got ${url}`, ParameterError);
-  return `${parsed.protocol}//${parsed.host}${path}`;
+  // A name that ends with a dot is the same host.
+  return `${parsed.protocol}//${parsed.host.replace(/(?<=.)\.(?=:|$)/, "")}${path}`;
 }
 
 /** Reports one attribute of one device under one plan. Equal values give equal bytes as long as the key exists. */
@@ -74,6 +75,7 @@ export class MemoisingClient {
   readonly plan: Plan;
   readonly attribute: string;
   readonly #key: DeviceKey;
+  readonly #limits: Limits;
 
   /** @param attribute the name of what is measured, the same in all collections that measure it */
   constructor(plan: Plan | PlanSource, key: DeviceKey, attribute: string, options: ClientOptions) {
@@ -83,6 +85,7 @@ export class MemoisingClient {
     check(domain.labels || !domain.labels_sha256, "labels are in a file: pass labelFile", ParameterError);
     this.attribute = attribute;
     this.#key = key;
+    this.#limits = { maxBits: options.maxBits, maxWork: options.maxWork };
   }
 
   /** The report of this value. */
@@ -99,9 +102,9 @@ export class MemoisingClient {
   async reportDerived(index: Index | undefined, secret: Uint8Array): Promise<Bytes> {
     const source = new DerivedSource(secret);
     const { mechanism, epsilon } = this.plan;
-    const kept = await this.#kept(index);
+    const kept = await this.#keptFor(index);
     if (kept && mechanism.respond) return encodeReport(mechanism.layout, mechanism.respond(...kept, source));
-    const client = new Client(this.plan, { maxEpsilon: epsilon, source });
+    const client = new Client(this.plan, { ...this.#limits, maxEpsilon: epsilon, source });
     return index === undefined ? client.reportBackground() : client.reportIndex(index);
   }
 
@@ -111,22 +114,29 @@ export class MemoisingClient {
    * report, the numbers of the question and the cell take the place of the value.
    */
   async derive(index: Index | undefined): Promise<Uint8Array> {
-    const kept = await this.#kept(index);
+    const kept = await this.#keptFor(index);
     if (kept) return this.#secret(PURPOSE, withLength(kept.join(" ")));
     if (index === undefined) return this.#secret(PURPOSE, [length(OUTSIDE)]);
     return this.#secret(PURPOSE, withLength(this.plan.domain.labels?.[index as number] ?? String(index)));
   }
 
   /**
-   * The question that this device keeps, and the cell of the value; one random value, which it keeps as well, stands for
-   * all values outside the domain.
+   * The question that this device keeps, and the cell of a value; undefined if the plan draws no question.
+   *
+   * @internal
    */
-  async #kept(index: Index | undefined): Promise<[number, number] | undefined> {
-    const { mechanism, domain } = this.plan;
+  async kept(): Promise<((index: Index) => [question: number, cell: number]) | undefined> {
+    const { mechanism } = this.plan;
     if (!mechanism.drawCell) return undefined;
-    const source = new DerivedSource(await this.#secret(QUESTION_PURPOSE, []));
-    index ??= randomIndex(domain, new DerivedSource(await this.#secret(PURPOSE, [length(OUTSIDE)])));
-    return mechanism.drawCell(index, source);
+    const secret = await this.#secret(QUESTION_PURPOSE, []);
+    return (index) => (mechanism as Required<Protocol>).drawCell(index, new DerivedSource(secret));
+  }
+
+  /** {@link kept} for one value; a random one, which is kept as well, stands for all values outside the domain. */
+  async #keptFor(index: Index | undefined): Promise<[number, number] | undefined> {
+    const kept = await this.kept();
+    index ??= kept && randomIndex(this.plan.domain, new DerivedSource(await this.#secret(PURPOSE, [length(OUTSIDE)])));
+    return kept?.(index as Index);
   }
 
   #secret(purpose: string, value: Uint8Array[]): Promise<Uint8Array> {

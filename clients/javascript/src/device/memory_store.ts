@@ -1,48 +1,45 @@
 /** A store for tests and long-running programs; it is lost when the program ends. */
 
 import type { DeviceKey } from "../platform.js";
+import { freshId } from "../uploading.js";
+import { type Account, newAccount, withoutReports } from "./account.js";
 import { makeDeviceKey } from "./memoising.js";
-import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
+import type { Change, Identity, Store } from "./store.js";
 
-/** Keeps everything in memory. A commit awaits nothing, so no other can interleave. */
+/** Keeps everything in memory. An update awaits nothing, so no other can interleave. */
 export class MemoryStore implements Store {
-  #key: Promise<DeviceKey> | undefined;
-  readonly #debits: Debit[] = [];
-  readonly #outbox = new Map<string, QueuedReport>();
-  readonly #reported = new Set<string>();
+  #given: DeviceKey | undefined;
+  #identity: Identity | undefined;
+  readonly #accounts = new Map<string, Account>();
 
+  /** @param key the key to use when the device is turned on for the first time; by default a random one */
   constructor(key?: DeviceKey) {
-    if (key) this.#key = Promise.resolve(key);
+    this.#given = key;
   }
 
-  key(): Promise<DeviceKey> {
-    this.#key ??= makeDeviceKey();
-    return this.#key;
+  async draw(): Promise<Identity> {
+    return { id: freshId(), key: this.#given ?? (await makeDeviceKey()) };
   }
 
-  async commit(debit: Debit, cap: string, report: QueuedReport): Promise<string | undefined> {
-    if (this.#reported.has(report.id)) return undefined;
-    const cost = charge(this.#of(debit.attribute), debit, cap);
-    if (cost !== "0") this.#debits.push(debit);
-    this.#reported.add(report.id);
-    this.#outbox.set(report.id, report);
-    return cost;
+  async identity(): Promise<Identity | undefined> {
+    return this.#identity;
   }
 
-  async debits(attribute: string): Promise<Debit[]> {
-    return this.#of(attribute);
+  async enable(drawn: Identity): Promise<void> {
+    this.#identity ??= drawn;
   }
 
-  #of(attribute: string): Debit[] {
-    return this.#debits.filter((debit) => debit.attribute === attribute);
+  async disable(): Promise<void> {
+    this.#identity = this.#given = undefined;
+    for (const [attribute, account] of this.#accounts) this.#accounts.set(attribute, withoutReports(account));
   }
 
-  async waiting(): Promise<QueuedReport[]> {
-    return [...this.#outbox.values()];
+  async accounts(): Promise<Account[]> {
+    return [...this.#accounts.values()];
   }
 
-  async settle(id: string, isRejected = false): Promise<void> {
-    this.#outbox.delete(id);
-    if (isRejected) this.#reported.delete(id);
+  async update(attribute: string, change: Change): Promise<void> {
+    const account = change(this.#accounts.get(attribute) ?? newAccount(attribute), this.#identity?.id);
+    if (account) this.#accounts.set(attribute, account);
   }
 }

@@ -62,6 +62,7 @@ export function blockProtocol(response: BlockResponse, domainSize: number): Prot
   check(design.points >= domainSize, TOO_FEW_POINTS);
   return {
     layout: [design.bits],
+    ownWords: 0,
     designs: [design],
     randomize(indices, source) {
       const payloads = payloadArray(indices.length, [design]);

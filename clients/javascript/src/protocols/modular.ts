@@ -25,6 +25,6 @@ export function modularProtocol(responses: readonly BlockResponse[], domainSize:
     return points;
   };
   // A memoising device derives a modulus from the value, too.
-  const { layout, designs, randomize } = selectingProtocol(responses, isCompact, draw, residues);
-  return { layout, designs, randomize };
+  const { layout, ownWords, designs, randomize } = selectingProtocol(responses, isCompact, draw, residues);
+  return { layout, ownWords, designs, randomize };
 }

@@ -19,6 +19,8 @@ export type Indices = Uint32Array | Float64Array | readonly Index[];
 export interface Protocol {
   /** The bits of a payload, for every selector. */
   readonly layout: readonly number[];
+  /** The random words of a report besides those of its response. */
+  readonly ownWords: number;
   /** The designs of its block responses, in order. */
   readonly designs: readonly Design[];
   /** Make one report per value. Words are drawn in the order of `docs/format.md` (7). */

@@ -31,6 +31,7 @@ export function selectingProtocol(
 
   return {
     layout: isJoint ? [indexBits(total)] : designs.map(({ bits }) => bits),
+    ownWords: 1, // the selector
     designs,
     randomize(indices, source) {
       const count = indices.length;

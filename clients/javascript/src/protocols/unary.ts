@@ -11,6 +11,7 @@ const WORDS_AT_ONCE = 8192;
 export function unaryProtocol([truth, lie]: readonly [Threshold, Threshold], domainSize: number): Protocol {
   return {
     layout: [domainSize],
+    ownWords: domainSize,
     designs: [],
     randomize(indices, source) {
       const words = new Uint32Array(2 * Math.min(domainSize, WORDS_AT_ONCE));

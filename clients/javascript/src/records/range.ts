@@ -1,6 +1,6 @@
 /** Domains of numbers and dates, in bins of equal width (`docs/format.md`, 2.3). */
 
-import { checkGiven } from "../domain.js";
+import { checkGiven, SEND_BACKGROUND } from "../domain.js";
 import { check, DomainError, shown } from "../errors.js";
 import type { Json, JsonObject } from "../json.js";
 import { checkText, fields } from "../plan_fields.js";
@@ -54,7 +54,7 @@ export function readRange(range: Json, bins: number): (value: unknown) => number
     if (number < low || number > high || (isDates && number === high)) {
       if (!clamp) {
         const ends = isDates ? `${dateOf(low)} to ${dateOf(last)}` : `${low} to ${high}`;
-        throw new DomainError(`value ${shown(value)} is outside ${ends}; plan with a wider range or with clamp`);
+        throw new DomainError(`value ${shown(value)} is outside ${ends}; plan with clamp or a wider range, or ${SEND_BACKGROUND}`);
       }
       number = number < low ? low : last;
     }

@@ -35,6 +35,7 @@ export function numberProtocol(response: BlockResponse, domainSize: number): Pro
 
   return {
     layout: [design.bits],
+    ownWords: 1, // the rounding
     designs: [design],
     randomize: (indices, source) => respond(round(indices, source), source),
     drawCell: (index, source) => [0, round([index], source)[0]],

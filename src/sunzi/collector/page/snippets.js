@@ -102,11 +102,12 @@ function exampleValue({ labels, labels_sha256: hash, range, attributes, symbols 
 }
 
 /**
- * A budget for the lifetime of a device: four different answers.
+ * A budget for the lifetime of a device: four different answers, but no more than the largest budget.
  * @param {string} epsilon a fraction in lowest terms
  */
 function lifetimeOf(epsilon) {
   const [numerator, denominator = 1n] = epsilon.split("/").map(BigInt);
+  if (numerator > 8n * denominator) return "32";
   const shared = denominator % 4n === 0n ? 4n : denominator % 2n === 0n ? 2n : 1n;
   const rest = denominator / shared;
   return `${(numerator * 4n) / shared}${rest === 1n ? "" : `/${rest}`}`;
