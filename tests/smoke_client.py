@@ -68,7 +68,7 @@ def check_device(directory: Path) -> None:
         assert (device.flush(), device.waiting()) == (1, [])
     ((path, body),) = received
     assert path.endswith(f"/epochs/7/reports?plan={epoch.plan.fingerprint}")
-    assert body.partition(b"\n")[2] == shown.body, "the preview was not what was sent"
+    assert body == shown.upload, "the preview was not what was sent"
     device.disable()
     assert not device.enabled
 

@@ -101,7 +101,7 @@ class BudgetError(SunziError, RuntimeError):
     >>> device.queue(plan, "answer", "yes", "https://collector.example/v1/collections/default/epochs/1")
     Traceback (most recent call last):
         ...
-    sunzi.client.errors.BudgetError: 'answer' may spend epsilon 1 in its lifetime, and one report costs 2; raise the cap
+    sunzi.client.errors.BudgetError: 'answer' may spend epsilon 1 in its lifetime, and its first report costs 2; ...
     """
 
 

@@ -65,6 +65,12 @@ def encode_report(layout: ReportLayout, report: Report) -> bytes:
     return (selector | payload << layout.selector_bits).to_bytes(byte_length(bits), "little")
 
 
+def decode_report(layout: ReportLayout, data: bytes) -> Report:
+    """The report of these bytes, which this program has made: nothing is checked."""
+    number = int.from_bytes(data, "little")
+    return number & (1 << layout.selector_bits) - 1, number >> layout.selector_bits
+
+
 def encode_batch(layout: ReportLayout, fingerprint: bytes, reports: Sequence[Report]) -> bytes:
     """The bytes of a batch: header, packed selectors, packed payloads, checksum."""
     selectors = pack([(selector, layout.selector_bits) for selector, _ in reports])

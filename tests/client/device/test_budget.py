@@ -84,13 +84,12 @@ def test_background_sets_its_own_report_aside(path, epochs):
     assert device.spent("browser") == 3
 
 
-def test_background_of_a_budget_for_one_report(path, epochs):
-    """It pays for the background report alone, so that every value gives the same bytes."""
-    device = agreed(path, "3/2", when_spent="background")
-    first, *others = queued(device, epochs, [1, 2, "outside"])
-    assert first[:2] == ("background", 1)
-    assert [each[2] for each in others] == [first[2]] * 2
-    assert device.spent("browser") == 1
+def test_background_needs_a_budget_for_two_reports(path, epochs):
+    """The background report, and the first value."""
+    device = agreed(path, 1, when_spent="background")
+    with pytest.raises(BudgetError, match="its first report costs 2; raise the cap"):
+        device.queue(PLAN, "browser", 1, THERE)
+    assert (device.spent("browser"), device.waiting()) == (0, [])
 
 
 def test_a_value_outside_comes_first(path, epochs):
@@ -214,7 +213,7 @@ class Model:
         new = {each for each in wanted if (self.generation, number, each) not in paid}
         if (attribute, number) not in self.ended and len(new) * epsilon <= left:
             return "queued", new, value
-        if not paid and epsilon > left:
+        if not paid:
             raise BudgetError
         if mode == "background":
             new &= {"outside"}

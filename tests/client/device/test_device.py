@@ -79,7 +79,7 @@ def test_the_cap_holds_over_plans_and_collections(plan, path):
     device.queue(half, "browser", 1, THERE.replace("browsers", "renamed"))
     device.queue(plan, "browser", 2, epoch_of(2))
     assert device.queue(half, "browser", 2, epoch_of(3)).cost == 0
-    with pytest.raises(BudgetError, match="'age' may spend epsilon 1/2 in its lifetime, and one report costs 1"):
+    with pytest.raises(BudgetError, match="'age' may spend epsilon 1/2 in its lifetime, and its first report costs 1"):
         device.queue(plan, "age", 2, THERE)
     assert device.queue(half, "age", 2, THERE).cost == Fraction(1, 2)
     assert (device.spent("browser"), device.spent("age"), len(device.waiting())) == (Fraction(5, 2), Fraction(1, 2), 5)

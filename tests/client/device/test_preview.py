@@ -8,6 +8,7 @@ from agreeing import THERE, agreed, bodies, epoch_of, files
 import sunzi
 from sunzi.client import Device, notice
 from sunzi.client.device.consent import VARIABLE
+from sunzi.client.device.uploads import Upload
 from sunzi.client.errors import ParameterError, PrivacyError
 
 LABELS = ["Firefox", "Chrome", "Safari", "Edge", "other"]
@@ -26,18 +27,29 @@ def path(tmp_path):
     return tmp_path / "device.db"
 
 
+def uploads(device):
+    """What waits to be sent, byte for byte."""
+    return [Upload(report.identity, report.body).to_bytes() for report in device.waiting()]
+
+
+def report_of(shown):
+    """The report of a preview, without its id."""
+    return shown.upload.partition(b"\n")[2]
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_a_preview_is_what_the_device_sends_once_the_user_agrees(path, name):
     plan, device = PLANS[name], Device(path, 9, max_epsilon=1)
     values = [VALUES.get(name, "Safari"), None]
-    previews = [device.preview(plan, "browser", value, epoch_of(1)) for value in values]
+    previews = [device.preview(plan, "browser", value, epoch_of(number)) for number, value in enumerate(values, 1)]
     assert list(path.parent.iterdir()) == []
     assert device.enable()
     assert (device.spent("browser"), device.waiting()) == (0, [])
     for number, value in enumerate(values, 1):
         device.queue(plan, "browser", value, epoch_of(number))
-    assert bodies(device) == [shown.body for shown in previews]
-    assert [device.preview(plan, "browser", value, THERE).body for value in values] == bodies(device)
+    assert uploads(device) == [shown.upload for shown in previews]
+    again = [device.preview(plan, "browser", value, epoch_of(number)) for number, value in enumerate(values, 1)]
+    assert [shown.upload for shown in again] == uploads(device)
 
 
 def test_a_preview_of_a_device_that_is_on_changes_nothing(path):
@@ -53,15 +65,15 @@ def test_previews_before_the_user_agrees_use_a_key_that_is_theirs_alone(path):
     """Another device, and this one after it was turned off, have other keys."""
     plan = sunzi.make_plan("oue", 500, 1)
     device, other = Device(path, 9, max_epsilon=1), Device(path, 9, max_epsilon=1)
-    first = device.preview(plan, "browser", 1, THERE).body
-    assert other.preview(plan, "browser", 1, THERE).body != first
+    first = device.preview(plan, "browser", 1, THERE).upload
+    assert other.preview(plan, "browser", 1, THERE).upload != first
     assert other.enable()
-    assert device.preview(plan, "browser", 1, THERE).body != first, "the key of the file is the one that counts"
+    assert device.preview(plan, "browser", 1, THERE).upload != first, "the key of the file is the one that counts"
     device.disable()
-    after = device.preview(plan, "browser", 1, THERE).body
+    after = device.preview(plan, "browser", 1, THERE).upload
     assert device.enable()
     device.queue(plan, "browser", 1, THERE)
-    assert bodies(device) == [after]
+    assert uploads(device) == [after]
 
 
 def test_the_words_name_what_the_report_names():
@@ -70,9 +82,9 @@ def test_the_words_name_what_the_report_names():
     device = Device("unused.db", 9, max_epsilon=1)
     for value in LABELS:
         shown = device.preview(plan, "browser", value, THERE)
-        supported = plan.protocol.support_counts(plan.tally([shown.body]))
+        supported = plan.protocol.support_counts(plan.tally([report_of(shown)]))
         named = [label for label, is_named in zip(LABELS, supported, strict=True) if is_named]
-        assert f"They name {len(named)} of 5 values: {', '.join(named)}. These were" in shown.words
+        assert f"It names {len(named)} of 5 values: {', '.join(named)}. These were" in shown.words
         assert "at most 2.72 times as likely" in shown.words
 
 
@@ -81,15 +93,14 @@ def test_the_preview_as_text(name):
     plan, device = PLANS[name], Device("unused.db", 9, max_epsilon=1)
     shown = device.preview(plan, "browser", VALUES.get(name, "Safari"), f"{THERE}/")
     first, words = str(shown).split("\n")
-    assert first == f"to {THERE}: {shown.body.hex()}"
-    size = len(shown.body)
-    assert words.startswith(f"{size} byte{'s' if size > 1 else ''}. They name ")
+    assert first == f"to {THERE}: {shown.upload.hex()}"
+    assert words.startswith("A line with an id, which differs in every epoch, then the report. It names ")
     assert words.endswith("any report is at most 2.72 times as likely under one value as under any other.")
 
 
 def test_long_lists_are_shortened():
     shown = Device("unused.db", 9, max_epsilon=1).preview(sunzi.make_plan("oue", 1000, 1), "browser", 1, THERE)
-    found = re.search(r"They name (\d+) of 1,000 values: ((?:\d+, ){5})…\. ", shown.words)
+    found = re.search(r"It names (\d+) of 1,000 values: ((?:\d+, ){5})…\. ", shown.words)
     assert found
     assert int(found[1]) > 5
 
@@ -97,7 +108,7 @@ def test_long_lists_are_shortened():
 def test_wide_domains_are_not_listed():
     """Ten million values would take minutes."""
     shown = Device("unused.db", 9, max_epsilon=1).preview(sunzi.make_plan("grr", 10_000_001, 1), "browser", 1, THERE)
-    assert "They name an answer drawn at random" in shown.words
+    assert "It names an answer drawn at random" in shown.words
 
 
 def test_a_preview_is_refused_as_its_report_would_be(path):
@@ -110,7 +121,7 @@ def test_a_preview_is_refused_as_its_report_would_be(path):
 
 def test_previews_while_the_environment_forbids_reports(path, monkeypatch):
     monkeypatch.setenv(VARIABLE, "1")
-    assert Device(path, 9, max_epsilon=1).preview(PLANS["grr"], "browser", "Edge", THERE).body
+    assert Device(path, 9, max_epsilon=1).preview(PLANS["grr"], "browser", "Edge", THERE).upload
     assert list(path.parent.iterdir()) == []
 
 
@@ -126,3 +137,18 @@ def test_the_notice_says_what_and_how_much_and_how_to_say_no():
     ):
         assert part in said
     assert 3 <= said.count(". ") + 1 <= 4
+
+
+def test_a_preview_shows_what_a_spent_device_would_send(path):
+    plan = PLANS["grr"]
+    device = agreed(path, 1)
+    device.queue(plan, "browser", "Edge", epoch_of(1))
+    (latest,) = bodies(device)
+    shown = device.preview(plan, "browser", "Chrome", epoch_of(2))
+    assert report_of(shown) == latest
+    assert "The privacy budget has ended: this is the latest report again" in shown.words
+    assert device.queue(plan, "browser", "Chrome", epoch_of(2)).outcome == "kept"
+    assert uploads(device)[1] == shown.upload
+    silent = Device(path, 1, max_epsilon=1, when_spent="refuse").preview(plan, "browser", "Chrome", epoch_of(3))
+    assert (silent.upload, silent.words) == (b"", "The privacy budget has ended: nothing would be sent.")
+    assert str(silent).startswith(f"to {epoch_of(3)}: nothing\n")

@@ -31,6 +31,7 @@ Upload = Callable[[QueuedReport], object]
 OnRefused = Callable[[QueuedReport, ReportError], object]
 Outcome = Literal["queued", "repeated", "kept", "background", "silent", "off"]
 WhenSpent = Literal["keep", "background", "refuse"]
+Background = MemoisedReport | None
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class Device:
         return MemoisingClient(plan, key, attribute, max_epsilon=self._max_epsilon, max_bits=bits, max_work=work)
 
     def preview(self, plan: Plan, attribute: str, value: object, destination: str) -> Preview:
-        """The report that :meth:`queue` would make of a value, and what it says. Nothing is stored, spent or sent.
+        """What :meth:`queue` would send for a value now, and what it says. Nothing is stored, spent or sent.
 
         Before the user agrees, the device has no stored key; :meth:`enable` of the same object stores the key that the
         preview was made with.
@@ -152,9 +153,14 @@ class Device:
         ----------
         plan, attribute, value, destination: as for :meth:`queue`.
         """
-        client = self._client(plan, self._ledger.key() or self._new_key, attribute)
-        made = client.memoise(_index(plan, value))
-        return describe(plan, made.report, canonical_epoch(destination))
+        epoch, key = canonical_epoch(destination), self._ledger.key()
+        client = self._client(plan, key or self._new_key, attribute)
+        made, background, outcome = client.memoise(_index(plan, value)), self._background(client), "queued"
+        body: bytes | None = encode_report(plan.protocol.report_layout, made.report)
+        if key is not None:
+            with self._ledger.transaction(keep=False) as connection:
+                outcome, body, _ = self._pay(connection, client, made, background)
+        return describe(plan, epoch, client.report_id(epoch), body, is_latest=outcome == "kept")
 
     def queue(
         self,
@@ -203,7 +209,7 @@ class Device:
         if key is None:
             return QueueResult("off")
         client, index = self._client(plan, key, attribute), _index(plan, value)
-        made, background = client.memoise(index), client.memoise(None) if self.when_spent == "background" else None
+        made, background = client.memoise(index), self._background(client)
         identity = secrets.token_bytes(ID_BYTES) if several else client.report_id(epoch)
         outside = index is None
         with self._ledger.transaction() as connection:
@@ -224,12 +230,12 @@ class Device:
             )
         return QueueResult(outcome, outside, cost, identity)
 
+    def _background(self, client: MemoisingClient) -> Background:
+        """The report that follows the last one that the budget can pay, if it is of that kind."""
+        return client.memoise(None) if self.when_spent == "background" else None
+
     def _pay(
-        self,
-        connection: sqlite3.Connection,
-        client: MemoisingClient,
-        made: MemoisedReport,
-        background: MemoisedReport | None,
+        self, connection: sqlite3.Connection, client: MemoisingClient, made: MemoisedReport, background: Background
     ) -> tuple[Outcome, bytes | None, Fraction]:
         """What to queue, if anything, and what it costs; debits are written to the ledger."""
         plan, attribute = client.plan, client.attribute
@@ -242,10 +248,10 @@ class Device:
         body: bytes | None = encode_report(plan.protocol.report_layout, made.report)
         outcome: Outcome = "queued"
         if is_spent or spent + len(due) * plan.epsilon > cap:
-            if not paid and spent + plan.epsilon > cap:
+            if not paid:
                 raise BudgetError(
-                    f"{attribute!r} may spend epsilon {cap} in its lifetime, and one report costs {plan.epsilon}; "
-                    "raise the cap"
+                    f"{attribute!r} may spend epsilon {cap} in its lifetime, and its first report costs "
+                    f"{len(due) * plan.epsilon}; raise the cap"
                 )
             if background is not None:
                 due = [each for each in due if each == _entry(background)]

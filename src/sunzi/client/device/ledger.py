@@ -104,8 +104,14 @@ class Ledger:
                 connection.execute("UPDATE latest SET body = NULL")
 
     @contextmanager
-    def transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """One durable transaction on a new connection, so that threads, processes and forks share nothing."""
+    def transaction(self, *, create: bool = False, keep: bool = True) -> Iterator[sqlite3.Connection]:
+        """One durable transaction on a new connection, so that threads, processes and forks share nothing.
+
+        Parameters
+        ----------
+        create: whether to create a file that is missing.
+        keep: whether to keep what it changes.
+        """
         try:
             if create and not self.path.exists():
                 self.path.touch(mode=0o600)
@@ -122,7 +128,7 @@ class Ledger:
             connection.execute("BEGIN IMMEDIATE")
             self._prepare(connection)
             yield connection
-            connection.execute("COMMIT")
+            connection.execute("COMMIT" if keep else "ROLLBACK")
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last if a message quotes a damaged schema
             raise StoreError(f"{self.path}: {error}") from error
         finally:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ..epsilon import privacy_in_words
 from ..plan import Plan
-from ..reports import Report, encode_report
+from ..reports import Report, decode_report
+from .uploads import Upload
 
 _MOST_VALUES = 10_000
 _SHOWN_VALUES = 5
@@ -20,40 +21,53 @@ class Preview(NamedTuple):
     >>> device = Device("device.db", lifetime_epsilon=4, max_epsilon=1)
     >>> url = "https://collector.example/v1/collections/default/epochs/1"
     >>> print(device.preview(load_plan("plan.json"), "browser", "Chrome", url))
-    to https://collector.example/v1/collections/default/epochs/1: 0...
+    to https://collector.example/v1/collections/default/epochs/1: ...
+    A line with an id, which differs in every epoch, then the report. It names 1 of 3 values: ...
     """
 
     address: str
-    body: bytes
-    """The bytes of the report."""
+    upload: bytes
+    """All that would be sent: a line with the report's id, then the report; empty if nothing would be."""
     words: str
-    """What they say."""
+    """What it says."""
 
     def __str__(self) -> str:
-        """The address, the bytes and the words."""
-        return f"to {self.address}: {self.body.hex()}\n{self.words}"
+        """The address, the upload in hexadecimal and the words."""
+        return f"to {self.address}: {self.upload.hex() or 'nothing'}\n{self.words}"
 
 
-def describe(plan: Plan, report: Report, address: str) -> Preview:
-    """The bytes of a report, and what they say."""
-    body = encode_report(plan.protocol.report_layout, report)
-    size = "1 byte" if len(body) == 1 else f"{len(body):,} bytes"
+def describe(plan: Plan, address: str, identity: bytes, body: bytes | None, *, is_latest: bool) -> Preview:
+    """What would be sent, and what it says.
+
+    Parameters
+    ----------
+    plan: the plan of the report.
+    address: the epoch that it would be sent to.
+    identity: its id.
+    body: its bytes; None if nothing would be sent.
+    is_latest: whether it is the latest report once more, because the budget has ended.
+    """
+    if body is None:
+        return Preview(address, b"", "The privacy budget has ended: nothing would be sent.")
+    line = "A line with an id, which differs in every epoch, then the report. "
+    ended = (
+        "The privacy budget has ended: this is the latest report again, whatever the value is. " if is_latest else ""
+    )
     promise = f"With epsilon = {plan.epsilon}, {privacy_in_words(plan.epsilon)}."
-    return Preview(address, body, f"{size}. {_named(plan, report)}{promise}")
+    named = _named(plan, decode_report(plan.protocol.report_layout, body))
+    return Preview(address, Upload(identity, body).to_bytes(), f"{line}{ended}{named}{promise}")
 
 
 def _named(plan: Plan, report: Report) -> str:
     """The values that a report names, where they can be listed."""
     domain, protocol = plan.domain, plan.protocol
     if domain.is_open or domain.size > _MOST_VALUES or protocol.is_supported(report, 0) is None:
-        return "They name an answer drawn at random, which the user's value makes more likely. "
+        return "It names an answer drawn at random, which the user's value makes more likely. "
     named = [index for index in range(domain.size) if protocol.is_supported(report, index)]
     first = ", ".join(domain.shown(index) for index in islice(named, _SHOWN_VALUES))
     rest = ", …" if len(named) > _SHOWN_VALUES else ""
     values = f"{len(named):,} of {domain.size:,} values{': ' if named else ''}{first}{rest}"
-    return (
-        f"They name {values}. These were drawn at random, and the user's value is among them more often than others. "
-    )
+    return f"It names {values}. These were drawn at random, and the user's value is among them more often than others. "
 
 
 def notice(plan: Plan, attribute: str) -> str:
