@@ -14,6 +14,7 @@ from sunzi.client.errors import ParameterError, PlanError, PrivacyError, ReportE
 from sunzi.errors import TallyError
 from sunzi.plan import Plan, load_plan, make_plan
 from sunzi.protocols.registry import catalogue
+from sunzi.results.trends import trend
 
 QUOTES = ['"', "'", "\\", "\n", "\r\n", "\t", "", " ", "a\0b", "\x1f\x7f", "null", "0"]
 SCRIPTS = [
@@ -274,3 +275,19 @@ def test_a_contract_with_wrong_parameters_is_refused_as_ever():
 def test_facts_say_one_bit():
     assert dict(make_plan("grr", 2, 1).facts())["report"] == "1 bit"
     assert dict(make_plan("grr", 3, 1).facts())["report"] == "2 bits"
+
+
+def test_a_lifetime_is_a_term_of_the_plan_that_estimates_mention():
+    plan = make_plan("grr", ["1.0", "1.1"], 2)
+    stated = plan.with_lifetime(8)
+    assert (plan.lifetime, stated.lifetime) == (None, 8)
+    assert stated != plan == stated.with_lifetime(None)
+    assert Plan.from_json(stated.canonical) == stated == stated.with_groups({"country": ["DE"]}).with_groups({})
+    sentence = "a device with a lifetime budget of 8 pays for 4 different answers; then it repeats its latest report"
+    assert sentence in dict(stated.facts())["devices"]
+    estimates = [stated.estimate(stated.simulate(["1.0"] * 900, seed=seed)) for seed in (1, 2)]
+    assert sentence.capitalize() in estimates[0].to_html()
+    assert sentence.capitalize() in trend(estimates).to_html()
+    assert "lifetime" not in plan.estimate(plan.simulate(["1.0"] * 900, seed=1)).to_html()
+    with pytest.raises(PlanError, match="a lifetime of 1 does not pay for one report of epsilon 2"):
+        plan.with_lifetime(1)

@@ -75,7 +75,7 @@ def test_facts_say_what_is_asked():
 
 
 def test_other_protocols_refuse_records():
-    with pytest.raises(SunziError, match="plan tables with make_tables"):
+    with pytest.raises(SunziError, match="for records plan tables"):
         sunzi.make_plan("grr", sunzi.RecordDomain(ATTRIBUTES), epsilon=1)
 
 

@@ -28,7 +28,7 @@ def report(address: str, folder: Path) -> str:
     if not device.enabled and not asked.exists() and sys.stdin.isatty():
         shown = device.preview(PLAN, "version", VERSION, f"{collection.url}/epochs/1")
         print(notice(PLAN, "its version"))
-        print(f"The first one to {collection.url}, in hexadecimal: {shown.body.hex()}. {shown.words}")
+        print(f"The first one to {collection.url}, in hexadecimal: {shown.upload.hex()}. {shown.words}")
         agreed = input("Send such a report once a week? [y/N] ").strip().lower() in ("y", "yes")
         folder.mkdir(parents=True, exist_ok=True)
         asked.touch()

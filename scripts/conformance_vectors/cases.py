@@ -29,6 +29,7 @@ class Case:
     values: Sequence[Any] = ()
     batch_rows: int = 8
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lifetime: Fraction | None = None
     views: Sequence[View] = ()
     plan: Plan = field(init=False)
 
@@ -36,7 +37,7 @@ class Case:
         parameters = parameters_of(self.protocol, Fraction(self.epsilon), self.designs, self.views, self.domain.sizes)
         plan = Plan.from_terms(terms(self.protocol, self.domain, self.epsilon, parameters))
         # A plan names its label file; the domain has its labels.
-        object.__setattr__(self, "plan", Plan(plan.protocol, self.domain, self.groups))
+        object.__setattr__(self, "plan", Plan(plan.protocol, self.domain, self.groups, self.lifetime))
 
     def value(self, number: int) -> Any:
         """The value of report ``number``: the given values in turn, or values spread over the domain."""
@@ -87,6 +88,7 @@ def grr_cases() -> Iterator[Case]:
     yield Case("grr_k3_third", "grr", Domain(3), "1/3", [Singletons(3)])
     yield Case("grr_k5", "grr", Domain(5), "1", [Singletons(5)])
     yield Case("grr_groups", "grr", Domain(2), "1", [Singletons(2)], batch_rows=0, groups=GROUPS)
+    yield Case("grr_lifetime", "grr", Domain(2), "1/2", [Singletons(2)], batch_rows=0, lifetime=Fraction(7, 2))
     yield Case("grr_more_points_than_values", "grr", Domain(6), "3/2", [Singletons(11)])
     yield Case("grr_k1000_largest_epsilon", "grr", Domain(1000), "32", [Singletons(1000)])
     yield Case("grr_tiny_epsilon", "grr", Domain(3), "1/1000000000000000", [Singletons(3)])

@@ -159,6 +159,18 @@ def group_faults() -> Iterator[BadPlan]:
         yield f"groups_{name}", "PlanError", reason, {**GRR, "groups": groups}
 
 
+def lifetime_faults() -> Iterator[BadPlan]:
+    """Lifetime budgets that pay for nothing, or have another spelling."""
+    for name, reason, lifetime in (
+        ("below_epsilon", "it pays for no report", "1/2"),
+        ("unreduced", "a fraction has one spelling", "4/2"),
+        ("decimal", "a fraction has one spelling", "2.5"),
+        ("number", "it is text", 4),
+        ("too_large", "it is at most 32", "33"),
+    ):
+        yield f"lifetime_{name}", "PlanError", reason, {**GRR, "lifetime": lifetime}
+
+
 def threshold_faults() -> Iterator[BadPlan]:
     """Integers that do not certify the privacy that the plan claims."""
     right = int(GRR["parameters"]["response"]["threshold"])
@@ -344,6 +356,7 @@ def refused_plans() -> Iterator[tuple[str, Record]]:
         text_faults,
         outer_faults,
         group_faults,
+        lifetime_faults,
         threshold_faults,
         design_faults,
         algebra_faults,

@@ -6,10 +6,23 @@ import math
 import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Protocol
 
 from sunzi.client.epsilon import privacy_in_words
 
 _PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+
+class StatesLifetime(Protocol):
+    """A plan, which this module does not import."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """ε of one report."""
+
+    @property
+    def lifetime(self) -> Fraction | None:
+        """The lifetime budget of devices."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -78,11 +91,16 @@ def privacy_bound(epsilon: Fraction) -> str:
 
 def lifetime_in_words(epsilon: Fraction, lifetime: Fraction) -> str:
     """Return what a device's lifetime budget pays for, and what follows, in one sentence."""
-    answers = lifetime // epsilon
-    if not answers:
-        return f"a lifetime budget of {lifetime} is less than epsilon = {epsilon}, so that no device could ever report"
-    pays = f"a device with a lifetime budget of {lifetime} pays for {counted(answers, 'different answer')}"
+    pays = f"a device with a lifetime budget of {lifetime} pays for {counted(lifetime // epsilon, 'different answer')}"
     return f"{pays}; then it repeats its latest report, so that shares of new values lag (docs/privacy.md)"
+
+
+def lifetime_note(plan: StatesLifetime) -> str:
+    """The same as a sentence of its own; empty if a plan states no lifetime budget."""
+    if plan.lifetime is None:
+        return ""
+    text = lifetime_in_words(plan.epsilon, plan.lifetime)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def attacker_success(attackability: float, choices: int, guessed: str = "the value") -> str:

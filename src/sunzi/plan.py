@@ -27,7 +27,7 @@ from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
 from sunzi.domains.texts import OpenDomain
 from sunzi.errors import TallyError
-from sunzi.formatting import attacker_success, bits_in_words, percent, privacy_bound
+from sunzi.formatting import attacker_success, bits_in_words, lifetime_in_words, percent, privacy_bound
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols.base import Protocol, check_options
@@ -81,7 +81,17 @@ class Plan(client.Plan):
         ----------
         groups: for every attribute, such as "country", all of its values.
         """
-        return Plan(self.protocol, self.domain, groups)
+        return Plan(self.protocol, self.domain, groups, self.lifetime)
+
+    def with_lifetime(self, lifetime: Epsilon | None) -> Plan:
+        """The same plan with this lifetime budget for devices, which estimates then mention; its fingerprint differs.
+
+        Parameters
+        ----------
+        lifetime: ε for every different answer that a device shall pay for; then it repeats its latest report, so that
+            shares of new values lag. Only the application sets the budget of a device; None states none.
+        """
+        return Plan(self.protocol, self.domain, self.groups, None if lifetime is None else parse_epsilon(lifetime))
 
     @property
     def report_bits(self) -> float:
@@ -303,6 +313,7 @@ class Plan(client.Plan):
             ("privacy", privacy_bound(self.epsilon)),
             ("values", self.protocol.values_in_words(self.domain)),
             *([("groups", groups_in_words(self.groups))] if self.groups else []),
+            *([] if self.lifetime is None else [("devices", lifetime_in_words(self.epsilon, self.lifetime))]),
             ("report", bits),
             ("error", f"{', '.join(errors)} (standard error of {self.protocol.error_of})"),
             *([] if self.domain.is_open else [("attacker", self.attacker_in_words())]),

@@ -311,3 +311,17 @@ def test_a_guarantee_needs_its_conditions(counted, complaint, words, message):
 def test_a_collector_states_its_own_guarantee(complaint):
     assert main(["estimate", "--from", "http://127.0.0.1:1", "--publish-delta", "1e-8", "--honest", "1"]) == 2
     assert "states the guarantee of all that it publishes" in complaint()
+
+
+@pytest.mark.parametrize("command", ["estimate", "trend"])
+def test_a_stated_lifetime_is_part_of_the_answer(command, tmp_path, monkeypatch, capsys):
+    """A device that has spent its budget repeats its latest report, so that shares of new values lag."""
+    monkeypatch.chdir(tmp_path)
+    plan = sunzi.make_plan("grr", 4, 1).with_lifetime(3)
+    plan.save("plan.json")
+    for number in (1, 2):
+        plan.simulate([0] * 900 + [1] * 100, seed=number).save(f"{number}.tally")
+    tallies = ["1.tally"] if command == "estimate" else ["1.tally", "2.tally"]
+    assert main([command, "plan.json", *tallies, "--format", "table"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "A device with a lifetime budget of 3 pays for 3 different answers; then it repeats its latest" in printed

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shlex
+from fractions import Fraction
 from pathlib import Path
 
 import minimal_client
@@ -287,17 +288,23 @@ def test_minimal_profile_is_for_lists_of_values(kind, capsys):
     [
         ("4", "a device with a lifetime budget of 4 pays for 4 different answers; then it repeats its latest report"),
         ("3/2", "a device with a lifetime budget of 3/2 pays for 1 different answer; then it repeats"),
-        ("1/2", "a lifetime budget of 1/2 is less than epsilon = 1, so that no device could ever report"),
     ],
 )
 @pytest.mark.parametrize("kind", [("--size", "100"), ("--ordered", "0:8"), ("--open", "letters", "--longest", "4")])
-def test_what_a_lifetime_budget_pays_for(lifetime, sentence, kind, capsys):
+def test_what_a_lifetime_budget_pays_for(lifetime, sentence, kind, tmp_path, capsys):
     bins = ("--bins", "8") if kind[0] == "--ordered" else ()
-    assert main(["plan", *kind, *bins, "--epsilon", "1", "--users", "1e4", "--lifetime", lifetime]) == 0
+    path = tmp_path / "plan.json"
+    words = ("--epsilon", "1", "--users", "1e4", "--lifetime", lifetime, "-o", str(path))
+    assert main(["plan", *kind, *bins, *words]) == 0
     assert sentence in capsys.readouterr().err
+    assert sunzi.load_plan(path).lifetime == Fraction(lifetime)
 
 
-def test_a_wrong_lifetime_is_refused_before_any_work(capsys, tmp_path):
-    assert main(["plan", *SMALL[1:], "--lifetime", "0", "-o", str(tmp_path / "plan.json")]) == 2
-    assert "epsilon must be positive, got 0" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("lifetime", "message"),
+    [("0", "epsilon must be positive, got 0"), ("1/2", "a lifetime of 1/2 does not pay for one report of epsilon")],
+)
+def test_a_wrong_lifetime_writes_no_plan(lifetime, message, capsys, tmp_path):
+    assert main([*SMALL, "--lifetime", lifetime, "-o", str(tmp_path / "plan.json")]) == 2
+    assert message in capsys.readouterr().err
     assert not any(tmp_path.iterdir())

@@ -94,7 +94,7 @@ def test_two_languages(visit, service):
     expect(page.get_by_role("radio", name="JavaScript")).to_be_checked()
     program = page.locator("#code").text_content()
     assert f'"{service.url}/v1/collections/fruit"' in program
-    assert 'Device.open({ lifetimeEpsilon: "1", maxEpsilon: "1" })' in program
+    assert 'Device.open({ lifetimeEpsilon: "4", maxEpsilon: "1" })' in program
     assert 'device.queue(epoch.plan, "fruit", "apple", epoch.url)' in program
     notes = page.locator("[data-language]")
     assert {note.get_attribute("data-language") for note in notes.filter(visible=True).all()} == {"JavaScript"}

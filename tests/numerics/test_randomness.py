@@ -83,7 +83,7 @@ def test_uniform_integers_are_exactly_uniform_on_narrow_words(bits):
         for word in words.tolist():
             source = ScriptedSource([word], bits)
             try:
-                variate = uniform_below(source.words(1).reshape(1, 1), np.array([bound], dtype=np.uint64), source)
+                variate = uniform_below(source.array(1).reshape(1, 1), np.array([bound], dtype=np.uint64), source)
             except RandomnessError:
                 continue
             given_by[int(variate[0, 0])] += 1

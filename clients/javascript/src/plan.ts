@@ -8,7 +8,7 @@ import type { DesignReader } from "./designs/design.js";
 import { projective } from "./designs/projective.js";
 import { singletons } from "./designs/singletons.js";
 import { Domain, type Extras, needed } from "./domain.js";
-import { type Fraction, planEpsilon } from "./epsilon.js";
+import { exceeds, type Fraction, planEpsilon } from "./epsilon.js";
 import { check, shown } from "./errors.js";
 import { checkGroups, type DeclaredGroups } from "./groups.js";
 import { canonicalForm, decodeText, encodeText, type Json, type JsonObject, parseJson } from "./json.js";
@@ -65,6 +65,8 @@ export class Plan {
   declare readonly parameters: object;
   /** The public groups that uploads may name; missing if there are none. */
   declare readonly groups?: DeclaredGroups;
+  /** The lifetime budget that the operator reckons with: a statement, which changes nothing here. */
+  declare readonly lifetime?: string;
   readonly #epsilon: Fraction;
   readonly #fingerprint: Uint8Array;
   readonly #mechanism: Protocol;
@@ -74,10 +76,12 @@ export class Plan {
     const value = parseJson(canonical) as JsonObject;
     check(value.format === "sunzi-plan", `not a plan: format is ${shown(value.format)}`);
     check(value.version === 1, `version ${shown(value.version)} is not known`);
-    fields(value, "domain epsilon format parameters protocol version", ["groups"]);
+    fields(value, "domain epsilon format parameters protocol version", ["groups", "lifetime"]);
     if (Object.hasOwn(value, "groups")) checkGroups(value.groups);
     Object.assign(this, value, { domain: new Domain(value.domain, options) });
     this.#epsilon = planEpsilon(value.epsilon);
+    const { lifetime = value.epsilon } = value;
+    check(!exceeds(this.#epsilon, planEpsilon(lifetime)), `lifetime ${shown(lifetime)} is less than epsilon`);
     this.#mechanism = this.#readProtocol([singletons, cyclotomic, projective, ...(options.designs ?? [])], options);
     this.#fingerprint = sha256(encodeText(canonical));
     if (options.labelFile !== undefined) this.domain.attach(options.labelFile);

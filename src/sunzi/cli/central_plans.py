@@ -78,6 +78,7 @@ def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
             honest=1.0 if arguments.honest is None else arguments.honest,
             progress=bar.show,
         ).with_groups(read_group_lists(arguments.group))
+    found = found.with_lifetime(arguments.lifetime)
 
     deliver_plan(
         arguments,

@@ -62,7 +62,7 @@ from sunzi.cli.results import (
 from sunzi.cli.sources import add_source, given_files, guarantee_in_words, read_epoch, read_guarantee
 from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped, shown_label
 from sunzi.client.errors import ParameterError
-from sunzi.formatting import counted, decimals_for, percent, privacy_bound
+from sunzi.formatting import counted, decimals_for, lifetime_note, percent, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.batch import BatchGuarantee
@@ -335,6 +335,8 @@ def _print_table(histogram: _Output) -> None:
     values = counted(histogram.estimate.domain.size, noun)
     say(f"{counted(histogram.estimate.reports, 'report')}, {plan.protocol.name}, {values}")
     say_wrapped(privacy_bound(plan.epsilon))
+    if plan.lifetime is not None:
+        say_wrapped(lifetime_note(plan))
     say()
     interval = f"{100 * histogram.arguments.confidence:g} % interval"
     header = ["value", "estimate", interval, "users", *([] if processed is None else [processed.method])]

@@ -25,7 +25,7 @@ from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, say_if_s
 from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label, styled
 from sunzi.client.errors import ParameterError
 from sunzi.errors import TallyError
-from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound
+from sunzi.formatting import counted, decimals_for, lifetime_note, percent, printable, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -210,6 +210,8 @@ def _print_groups(arguments: argparse.Namespace, plan: Plan, groups: GroupEstima
     number = counted(len(groups.estimates), "group")
     say(f"{counted(reports, 'report')} in {number}, {plan.protocol.name}, {values}")
     say_wrapped(privacy_bound(plan.epsilon))
+    if plan.lifetime is not None:
+        say_wrapped(lifetime_note(plan))
     say()
     decimals = decimals_for(columns["standard_error"])
     cells = [

@@ -70,6 +70,7 @@ def run_open(arguments: argparse.Namespace) -> int:
     domain = OpenDomain(_alphabet(arguments.open), arguments.longest, note=arguments.note or "")
     groups = read_group_lists(arguments.group)
     plan = make_plan("prefixes", domain, arguments.epsilon, groups=groups, list_only=arguments.list_only)
+    plan = plan.with_lifetime(arguments.lifetime)
     by_recall = [plan.thresholds(users, recall=recall) for recall in _RECALLS]
     rows = [
         {"tokens": found[0].tokens, **dict(zip(_COLUMNS, (each.frequency for each in found), strict=True))}

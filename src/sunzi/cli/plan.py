@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sunzi.domains.labels import Domain
     from sunzi.planning.recommendation import Option, Recommendation
 
-_OUTSIDE_PROFILE = ("ordered", "number", "tables", "open", "central", "separate_labels", "group")
+_OUTSIDE_PROFILE = ("ordered", "number", "tables", "open", "central", "separate_labels", "group", "lifetime")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,8 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lifetime",
         metavar="E",
-        help="say how many different answers a device with this lifetime budget pays for; 4 times epsilon is a good "
-        "start for values that change",
+        help="state in the plan the lifetime budget that devices shall have, and say how many different answers it "
+        "pays for; 4 times epsilon is a good start for values that change",
     )
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
     parser.add_argument("--separate-labels", action="store_true", help="store only the hash of the labels in the plan")
@@ -124,6 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     recommendation = _recommend(arguments, domain)
     if groups:
         recommendation = recommendation.with_groups(groups)
+    recommendation = recommendation.with_lifetime(arguments.lifetime)
     deliver_plan(
         arguments,
         recommendation.plan,

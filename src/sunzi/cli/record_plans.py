@@ -108,7 +108,9 @@ def run_records(arguments: argparse.Namespace) -> int:
     """Make the plan, write it, and print its errors."""
     users = planned_users(arguments)
     request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
-    plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
+    plan = (
+        request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group)).with_lifetime(arguments.lifetime)
+    )
     rows = _rows(plan, users, request.wanted)
     deliver_record_plan(arguments, plan, users, "errors", rows, partial(_print, plan, users, rows))
     return 0

@@ -24,7 +24,6 @@ from sunzi.cli.files import (
     save_picture,
 )
 from sunzi.cli.terminal import say
-from sunzi.client.epsilon import parse_epsilon
 from sunzi.client.errors import ParameterError
 from sunzi.formatting import lifetime_in_words
 
@@ -169,8 +168,8 @@ def deliver_plan(arguments: argparse.Namespace, plan: Plan, result: Result) -> N
             plan.save(path)
             say_written(path, f"the plan {plan.fingerprint[:16]}…")
     print_result(arguments, result)
-    if arguments.lifetime is not None:
-        say(lifetime_in_words(plan.epsilon, parse_epsilon(arguments.lifetime)), sys.stderr)
+    if plan.lifetime is not None:
+        say(lifetime_in_words(plan.epsilon, plan.lifetime), sys.stderr)
 
 
 _WORDS = dict.fromkeys(PICTURES, "the picture") | {".html": "the page"}

@@ -209,6 +209,8 @@ def _print_table(arguments: argparse.Namespace, found: Trend, chosen: Sequence[i
     say()
     total = counted(found.domain.size, "value" if arguments.groups is None else "group")
     say_wrapped(f"{len(rows):,} of {total}. Slopes are per {found.unit}. The false discovery rate of changes is 5 %.")
+    if found.note:
+        say_wrapped(found.note)
     _print_alarms(found.alarms(arguments.one_in), arguments.one_in or found.default_one_in)
 
 

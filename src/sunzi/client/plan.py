@@ -53,8 +53,8 @@ _DOMAINS = {
 
 
 class Plan:
-    """The public terms of one collection: protocol, ε, domain, every integer of the randomiser, and the public groups
-    that uploads may name. Immutable.
+    """The public terms of one collection: protocol, ε, domain, every integer of the randomiser, the public groups that
+    uploads may name, and the lifetime budget of devices that estimates reckon with. Immutable.
 
     :func:`load_plan` and :meth:`from_json` trust nothing that they read: the thresholds must be those that ε gives.
     Two plans are equal if and only if their fingerprints are.
@@ -65,8 +65,16 @@ class Plan:
     1
     """
 
-    def __init__(self, protocol: Protocol, domain: Domain, groups: Mapping[str, Iterable[str]] | None = None) -> None:
-        self._protocol, self._domain = protocol, domain
+    def __init__(
+        self,
+        protocol: Protocol,
+        domain: Domain,
+        groups: Mapping[str, Iterable[str]] | None = None,
+        lifetime: Fraction | None = None,
+    ) -> None:
+        if lifetime is not None and lifetime < protocol.epsilon:
+            raise PlanError(f"a lifetime of {lifetime} does not pay for one report of epsilon {protocol.epsilon}")
+        self._protocol, self._domain, self._lifetime = protocol, domain, lifetime
         self._groups = dict(declare_groups(groups or {}))
 
     @staticmethod
@@ -97,7 +105,7 @@ class Plan:
             raise PlanError(
                 f"plan version {shown(value.get('version'))} is not known here; this release reads version {VERSION}"
             )
-        keys_of("a plan", value, _KEYS, ["groups"])
+        keys_of("a plan", value, _KEYS, ["groups", "lifetime"])
         if value.get("groups") == {}:
             raise PlanError("groups must not be empty; omit them")
         name, parameters = value["protocol"], value["parameters"]
@@ -114,14 +122,15 @@ class Plan:
             raise
         except ParameterError as error:
             raise PlanError(str(error)) from None
-        plan = cls(protocol, domain, value.get("groups", {}))
+        lifetime = read_epsilon(value["lifetime"]) if "lifetime" in value else None
+        plan = cls(protocol, domain, value.get("groups", {}), lifetime)
         if plan.canonical != canonical:  # to Python, true is 1
             raise PlanError(f"this {name} plan is not in canonical form")
         return plan
 
     def with_labels(self, path: str | Path) -> Self:
         """The same plan with its labels, read from the file that the plan names by its hash."""
-        return type(self)(self._protocol, self._domain.attach(path), self._groups)
+        return type(self)(self._protocol, self._domain.attach(path), self._groups, self._lifetime)
 
     @property
     def protocol(self) -> Protocol:
@@ -139,6 +148,13 @@ class Plan:
         return MappingProxyType(self._groups)
 
     @property
+    def lifetime(self) -> Fraction | None:
+        """The budget that the operator reckons with for the lifetime of a device, which then repeats its latest report.
+        It is a statement: only the application sets the budget of a device.
+        """
+        return self._lifetime
+
+    @property
     def epsilon(self) -> Fraction:
         """The privacy budget of one report, exactly."""
         return self._protocol.epsilon
@@ -153,6 +169,7 @@ class Plan:
             "domain": self._domain.to_json(),
             "parameters": self._protocol.parameters(),
             **({"groups": {name: list(values) for name, values in self._groups.items()}} if self._groups else {}),
+            **({} if self._lifetime is None else {"lifetime": str(self._lifetime)}),
         }
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sunzi.client.errors import ParameterError
 from sunzi.display.chart_tables import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
-from sunzi.formatting import counted, decimals_for, percent, privacy_bound
+from sunzi.formatting import counted, decimals_for, lifetime_note, percent, privacy_bound
 from sunzi.results.certainty import MEANINGS, Certainty, certainties
 
 if TYPE_CHECKING:
@@ -144,4 +144,8 @@ def privacy_paragraph(plan: Plan | None) -> str:
         return ""
     guess = plan.attacker_in_words().replace(" %", "&nbsp;%")
     bound = privacy_bound(plan.epsilon)
-    return f"<p>Each value was randomised before it was sent, with {bound}. {guess[0].upper()}{guess[1:]}.</p>\n"
+    devices = lifetime_note(plan)
+    return (
+        f"<p>Each value was randomised before it was sent, with {bound}. {guess[0].upper()}{guess[1:]}."
+        f"{f' {devices}' if devices else ''}</p>\n"
+    )

@@ -81,7 +81,8 @@ at a false discovery rate of 5&nbsp;%. The slope is that of a straight line thro
         return [
             f"One false alarm is expected in {one_in:,.0f} values times epochs. Intervals are about the populations "
             "that the users of each epoch are random samples of. Frequencies are unbiased, so rare values can come out "
-            "below 0."
+            "below 0.",
+            *([self.trend.note] if self.trend.note else []),
         ]
 
     @cached_property

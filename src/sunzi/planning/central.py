@@ -101,9 +101,13 @@ class CentralPlan:
 
     def with_groups(self, groups: Mapping[str, Iterable[str]]) -> CentralPlan:
         """The same, with a plan that declares these public groups (:meth:`sunzi.Plan.with_groups`)."""
-        if not groups:
-            return self
-        plan = self.plan.with_groups(groups)
+        return self._with_plan(self.plan.with_groups(groups)) if groups else self
+
+    def with_lifetime(self, lifetime: Epsilon | None) -> CentralPlan:
+        """The same, with a plan that states this lifetime budget (:meth:`sunzi.Plan.with_lifetime`)."""
+        return self._with_plan(self.plan.with_lifetime(lifetime))
+
+    def _with_plan(self, plan: Plan) -> CentralPlan:
         return replace(self, plan=plan, guarantee=replace(self.guarantee, plan=plan.fingerprint))
 
     def rows(self) -> list[list[str]]:

@@ -18,7 +18,7 @@ Ties go to less work. Four times the users would make up for twice the error.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
@@ -86,9 +86,15 @@ class Recommendation:
 
     def with_groups(self, groups: Mapping[str, Iterable[str]]) -> Recommendation:
         """The same recommendation, whose plans declare these public groups (:meth:`Plan.with_groups`)."""
+        return self._with_plans(lambda plan: plan.with_groups(groups))
+
+    def with_lifetime(self, lifetime: Epsilon | None) -> Recommendation:
+        """The same recommendation, whose plans state this lifetime budget (:meth:`Plan.with_lifetime`)."""
+        return self._with_plans(lambda plan: plan.with_lifetime(lifetime))
+
+    def _with_plans(self, change: Callable[[Plan], Plan]) -> Recommendation:
         options = [
-            option if option.plan is None else replace(option, plan=option.plan.with_groups(groups))
-            for option in self.options
+            option if option.plan is None else replace(option, plan=change(option.plan)) for option in self.options
         ]
         return replace(self, options=tuple(options))
 

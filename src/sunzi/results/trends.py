@@ -18,7 +18,7 @@ from sunzi.client.errors import ParameterError, shown
 from sunzi.display.trends_page import TrendPage, shown_moment
 from sunzi.domains.labels import Domain
 from sunzi.errors import EstimateError, needing_matplotlib
-from sunzi.formatting import counted
+from sunzi.formatting import counted, lifetime_note
 from sunzi.numerics import intervals, series
 from sunzi.numerics.checks import real_number
 from sunzi.results.estimate import Estimate
@@ -120,6 +120,8 @@ class Trend:
     """The fingerprint of each epoch's plan. Tests pool the variances of epochs of the same plan."""
     unfinished: frozenset[Moment] = frozenset()
     """Epochs that are still open. They raise no alarms, since repeated looks would inflate the false alarm rate."""
+    note: str = ""
+    """What devices do once their lifetime budget has ended, if the newest plan states that budget."""
     times: Floats = field(init=False)
     """Days, or numbers, since the first epoch."""
 
@@ -419,6 +421,7 @@ def trend(estimates: Sequence[Estimate], dates: Sequence[Moment] | None = None) 
         np.array([estimate.frequencies for estimate in estimates]),
         np.array([population_variances(estimate) for estimate in estimates]),
         tuple(each.plan.fingerprint if each.plan else str(place) for place, each in enumerate(estimates)),
+        note="" if estimates[-1].plan is None else lifetime_note(estimates[-1].plan),
     )
 
 

@@ -60,7 +60,7 @@ class OrderedDomain(Domain):
         least, most = _checked_end("low", low), _checked_end("high", high)
         if not least < most:
             raise DomainError(f"low must be below high, got {given}")
-        if clamp not in (False, True):
+        if type(clamp).__name__ not in ("bool", "bool_"):  # numpy's, too
             raise DomainError(f"clamp must be true or false, got {shown(clamp)}")
         if type(unit) is not str or len(unit) > _LONGEST_UNIT or CONTROL.search(unit):
             raise DomainError(f"a unit must be printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
