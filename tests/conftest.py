@@ -14,6 +14,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent / "support"), str(Path(__fil
 
 # Never open a window, and make pictures the same on every machine.
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Whoever runs the tests may have set it; tests of consent set it themselves.
+os.environ.pop("DO_NOT_TRACK", None)
 
 _REQUIRE_ALL = os.environ.get("SUNZI_REQUIRE_ALL", "") not in {"", "0"}
 

@@ -80,8 +80,8 @@ export class Plan {
     if (Object.hasOwn(value, "groups")) checkGroups(value.groups);
     Object.assign(this, value, { domain: new Domain(value.domain, options) });
     this.#epsilon = planEpsilon(value.epsilon);
-    const { lifetime = value.epsilon } = value;
-    check(!exceeds(this.#epsilon, planEpsilon(lifetime)), `lifetime ${shown(lifetime)} is less than epsilon`);
+    const lifetime = value.lifetime ?? value.epsilon;
+    check(!exceeds(this.#epsilon, planEpsilon(lifetime)), `epsilon ${value.epsilon} exceeds lifetime ${lifetime}`);
     this.#mechanism = this.#readProtocol([singletons, cyclotomic, projective, ...(options.designs ?? [])], options);
     this.#fingerprint = sha256(encodeText(canonical));
     if (options.labelFile !== undefined) this.domain.attach(options.labelFile);

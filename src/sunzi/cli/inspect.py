@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import mmap
-import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import say, styled, wrapped
 from sunzi.client.errors import PlanError, ReportError, SunziError, UnknownProtocolError
+from sunzi.client.reports import BATCH_CHECKSUM, BATCH_HEADER, BATCH_MAGIC
 from sunzi.errors import TallyError
 from sunzi.formatting import byte_size, counted, printable
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 Facts = list[tuple[str, str]]
 Plans = dict[str, tuple[str, "Plan"]]
 
-_HEADER = struct.Struct("<8s32sQ")
-_CHECKSUM = struct.Struct("<I")
 _CHUNK_BYTES = 1 << 20
 _FAILURES = {"damaged": 2, "unknown": 2, "unreadable": 1}
 """The exit code of each failure."""
@@ -124,7 +122,6 @@ def _opening(path: str) -> bytes:
 
 def describe(path: str, plans: Plans) -> Description:
     """Describe a file, its kind first; raise an error if it is damaged."""
-    from sunzi.client.reports import BATCH_MAGIC
     from sunzi.tally import MAGIC
 
     opening = _opening(path)
@@ -228,13 +225,11 @@ def _check_values(path: str, batches: list[Batch], plans: Plans) -> str:
 
 def scan_batches(data: mmap.mmap) -> Iterator[Batch]:
     """Yield the batches of a file; raise ReportError at the first damaged one."""
-    from sunzi.client.reports import BATCH_MAGIC
-
     start = 0
     while start < len(data):
-        if data[start : start + len(BATCH_MAGIC)] != BATCH_MAGIC or start + _HEADER.size > len(data):
+        if data[start : start + len(BATCH_MAGIC)] != BATCH_MAGIC or start + BATCH_HEADER.size > len(data):
             raise ReportError(f"no complete batch header at byte {start:,}: the file is truncated or damaged")
-        _, fingerprint, reports = _HEADER.unpack_from(data, start)
+        _, fingerprint, reports = BATCH_HEADER.unpack_from(data, start)
         stop = _end_of_batch(data, start, BATCH_MAGIC)
         yield Batch(fingerprint.hex(), reports)
         start = stop
@@ -249,12 +244,15 @@ def _end_of_batch(data: mmap.mmap, start: int, magic: bytes) -> int:
     checksum, summed = 0, start
     stop = start
     while stop < len(data):
-        found = data.find(magic, max(stop + 1, start + _HEADER.size + _CHECKSUM.size))
+        found = data.find(magic, max(stop + 1, start + BATCH_HEADER.size + BATCH_CHECKSUM.size))
         stop = len(data) if found < 0 else found
-        end = max(stop - _CHECKSUM.size, summed)
+        end = max(stop - BATCH_CHECKSUM.size, summed)
         checksum = _checksum(data, summed, end, checksum)
         summed = end
-        if stop - start >= _HEADER.size + _CHECKSUM.size and checksum == _CHECKSUM.unpack_from(data, end)[0]:
+        if (
+            stop - start >= BATCH_HEADER.size + BATCH_CHECKSUM.size
+            and checksum == BATCH_CHECKSUM.unpack_from(data, end)[0]
+        ):
             return stop
     raise ReportError(f"the batch at byte {start:,} is truncated or altered: its checksum does not match")
 
