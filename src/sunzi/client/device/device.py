@@ -39,7 +39,7 @@ class QueueResult:
     """The result of :meth:`Device.queue`.
 
     >>> from sunzi.client import Device, load_plan
-    >>> device = Device("device.db", lifetime_epsilon=3, max_epsilon=1)
+    >>> device = Device("device.db", lifetime_epsilon=4, max_epsilon=1)
     >>> device.queue(load_plan("plan.json"), "browser", "Opera", "https://a.example/v1/collections/b/epochs/1")
     QueueResult(outcome='off', outside=False, cost=Fraction(0, 1), identity=None)
     """
@@ -81,7 +81,7 @@ class Device:
 
     >>> from sunzi.client import Device, load_plan
     >>> plan, url = load_plan("plan.json"), "https://collector.example/v1/collections/default/epochs"
-    >>> device = Device("device.db", lifetime_epsilon=3, max_epsilon=1)
+    >>> device = Device("device.db", lifetime_epsilon=4, max_epsilon=1)
     >>> device.queue(plan, "browser", "Firefox", f"{url}/1").outcome
     'off'
     >>> device.enable()  # the user has agreed

@@ -56,7 +56,7 @@ class QueuedReport:
 
     >>> from sunzi.client import Device, load_plan
     >>> plan = load_plan("plan.json")
-    >>> device = Device("device.db", lifetime_epsilon=3, max_epsilon=1)
+    >>> device = Device("device.db", lifetime_epsilon=4, max_epsilon=1)
     >>> device.enable()
     True
     >>> queued = device.queue(plan, "browser", "Firefox", "https://collector.example/v1/collections/default/epochs/1")

@@ -292,7 +292,7 @@ class Sender:
     patience: for how many seconds to retry temporary failures, per report.
 
     >>> from sunzi.client import Device, Sender
-    >>> Device("device.db", lifetime_epsilon=3, max_epsilon=1).flush(Sender(secret="upload-key"))
+    >>> Device("device.db", lifetime_epsilon=4, max_epsilon=1).flush(Sender(secret="upload-key"))
     0
     """
 
