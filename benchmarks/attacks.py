@@ -212,7 +212,7 @@ def _large_batch() -> bytes:
     layout, fingerprint = plan.protocol.report_layout, bytes.fromhex(plan.fingerprint)
     reports = plan.client().report_indices(np.zeros(1000, dtype=np.int64))
     (piece,) = wire.read_batches(io.BytesIO(reports), layout, fingerprint)
-    copies = int(31 * MEBIBYTE / layout.mean_bits) // 1000
+    copies = int(31 * MEBIBYTE / wire.mean_bits(layout)) // 1000
     many = wire.EncodedReports(np.tile(piece.selectors, copies), (np.concatenate([piece.payloads[0]] * copies),))
     return wire.encode_batch(layout, fingerprint, many)
 

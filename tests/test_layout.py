@@ -67,6 +67,7 @@ SUITES = {
 
 TESTED_IN = {
     "__main__": "cli/test_main",
+    "groups": "client/test_groups",
     "_typing": "test_package",
     "_version": "test_package",
     "batch_client": "client/test_client",

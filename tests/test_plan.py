@@ -265,7 +265,7 @@ def test_plans_and_estimates_can_be_pickled(name):
     assert again.top(3) == estimate.top(3)
 
 
-def test_a_contract_with_wrong_parameters_is_refused_as_ever():
+def test_wrong_parameters_are_refused():
     record = PLAN.to_json()
     record["parameters"]["responses"] = {}
     with pytest.raises(PlanError, match="responses must be a list"):

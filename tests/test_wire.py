@@ -372,7 +372,7 @@ def test_millions_of_tiny_reports_take_little_memory(name):
     """A batch of a megabyte: reports are decoded and counted in pieces."""
     plan = make_plan(name, 3, 1)
     layout = plan.protocol.report_layout
-    count = int(8e6 / layout.mean_bits)
+    count = int(8e6 / wire.mean_bits(layout))
     valid = plan.client(seed=1).report_indices(np.zeros(1000, dtype=np.int64))
     pieces = list(wire.read_batches(io.BytesIO(valid), layout, bytes.fromhex(plan.fingerprint)))
     many = wire.EncodedReports(

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from sunzi_client import Device, RemoteCollection, SunziError, do_not_track, load_plan, notice
+from sunzi_client import Device, RemoteCollection, SunziError, do_not_track, load_plan
 
 VERSION = "2.1"
 PLAN = load_plan(Path(__file__).with_name("plan.json"))
@@ -23,12 +23,12 @@ def report(address: str, folder: Path) -> str:
     if do_not_track():
         return "reports are off: DO_NOT_TRACK is set"
     asked, sent = folder / "asked", folder / "sent"
-    device = Device(folder / "device.db", lifetime_epsilon=10 * PLAN.epsilon, max_epsilon=PLAN.epsilon)
+    device = Device(folder / "device.db", lifetime_epsilon=PLAN.lifetime or PLAN.epsilon, max_epsilon=PLAN.epsilon)
     collection = RemoteCollection(address, max_epsilon=PLAN.epsilon, patience=5)  # connects when it is first used
     if not device.enabled and not asked.exists() and sys.stdin.isatty():
         shown = device.preview(PLAN, "version", VERSION, f"{collection.url}/epochs/1")
-        print(notice(PLAN, "its version"))
-        print(f"The first one to {collection.url}, in hexadecimal: {shown.upload.hex()}. {shown.words}")
+        print(device.notice(PLAN, "its version"))
+        print(f"If it went to {shown.address}, in hexadecimal: {shown.upload.hex()}. {shown.words}")
         agreed = input("Send such a report once a week? [y/N] ").strip().lower() in ("y", "yes")
         folder.mkdir(parents=True, exist_ok=True)
         asked.touch()

@@ -34,7 +34,5 @@ def is_minimal(name: str, record: Record) -> bool:
 
 
 def is_minimal_plan(plan: Record) -> bool:
-    """Whether a plan has a protocol and a domain of the profile, and no key that is optional."""
-    return (
-        plan["protocol"] in MINIMAL and set(plan["domain"]) <= _DOMAIN_KEYS and not {"groups", "lifetime"} & set(plan)
-    )
+    """Whether a plan has a protocol and a domain of the profile, and no groups."""
+    return plan["protocol"] in MINIMAL and set(plan["domain"]) <= _DOMAIN_KEYS and "groups" not in plan

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from sunzi import wire
 from sunzi._typing import Floats
 from sunzi.atomic_files import write_atomically
 from sunzi.batch import BatchGuarantee, Reader, batch_guarantee, minimum_batch
@@ -17,7 +18,6 @@ from sunzi.client.designs.subset_code import MOST_POINTS as MOST_CODED
 from sunzi.client.designs.subset_code import word_bits
 from sunzi.client.designs.subsets import BITMAP
 from sunzi.client.epsilon import Epsilon, parse_epsilon
-from sunzi.client.groups import groups_in_words
 from sunzi.client.randomness import WordSource
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
@@ -28,6 +28,7 @@ from sunzi.domains.records import RecordDomain
 from sunzi.domains.texts import OpenDomain
 from sunzi.errors import TallyError
 from sunzi.formatting import attacker_success, bits_in_words, lifetime_in_words, percent, privacy_bound
+from sunzi.groups import groups_in_words
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols.base import Protocol, check_options
@@ -96,7 +97,7 @@ class Plan(client.Plan):
     @property
     def report_bits(self) -> float:
         """Mean bits of a report."""
-        return self.protocol.report_layout.mean_bits
+        return wire.mean_bits(self.protocol.report_layout)
 
     @property
     def max_report_bits(self) -> int:

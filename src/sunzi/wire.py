@@ -42,6 +42,11 @@ def byte_lengths(layout: ReportLayout) -> Integers:
     return np.array([byte_length(layout.selector_bits + width) for width in layout.payload_bits])
 
 
+def mean_bits(layout: ReportLayout) -> float:
+    """Mean bits of a report; selectors are equally likely."""
+    return layout.selector_bits + sum(layout.payload_bits) / len(layout.payload_bits)
+
+
 def is_narrow(layout: ReportLayout) -> bool:
     """Whether every report is one integer and nothing else."""
     return len(layout.payload_bits) == 1 and layout.payload_limits[0] is not None

@@ -103,7 +103,7 @@ def test_a_client_limits_what_a_report_costs(plan, bits, work):
 def test_a_hostile_plan_is_refused_by_default():
     """16 million bits are within the format, but too much for a device that did not ask for them."""
     plan = make_plan("oue", 1 << 24, 1)
-    with pytest.raises(PlanError, match="takes 16,777,216 bits, this client accepts at most 1,048,576"):
+    with pytest.raises(PlanError, match="takes 16,777,216 steps, this client accepts at most 2,097,152"):
         plan.client()
     with pytest.raises(PlanError, match="takes 16,777,216 steps, this client accepts at most 2,097,152"):
         plan.client(max_bits=1 << 24)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import sunzi
 from sunzi.client.errors import ParameterError, PlanError
-from sunzi.client.groups import are_disjoint, chosen_groups, declare_groups, parse_group, parse_groups
+from sunzi.client.groups import chosen_groups, declare_groups, parse_groups
+from sunzi.groups import are_disjoint, parse_group
 
 DECLARED = {"country": ["DE", "FR"], "release": ["124", "125.0"]}
 PLAN = sunzi.make_plan("grr", ["no", "yes"], 1, groups=DECLARED)
@@ -71,9 +72,9 @@ def test_labels_of_a_file_keep_the_groups(tmp_path):
 def test_bad_groups_are_refused(groups, message):
     with pytest.raises(PlanError, match=message):
         declare_groups(groups)
-    contract = PLAIN.to_json() | {"groups": groups}
+    terms = PLAIN.to_json() | {"groups": groups}
     with pytest.raises(PlanError):
-        sunzi.Plan.from_terms(contract)
+        sunzi.Plan.from_terms(terms)
 
 
 def test_an_empty_object_is_not_canonical():

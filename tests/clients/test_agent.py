@@ -84,7 +84,7 @@ def test_a_user_who_agrees_is_asked_once_and_reports_once_a_week(run, collector)
     address = f"{collector.url}/v1/collections/versions"
     first = run(address, answer="y")
     assert "Nothing is sent unless you agree" in first.stdout
-    assert f"The first one to {address}, in hexadecimal: " in first.stdout
+    assert f"If it went to {address}/epochs/1, in hexadecimal: " in first.stdout
     assert first.stderr == "sent: 1; 1 of epsilon 10 spent\n"
     assert reports(collector) == 1
     second = run(address, answer="y")

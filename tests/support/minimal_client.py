@@ -111,10 +111,11 @@ class Plan:
     def __init__(self, data, max_epsilon=None, pinned=None):
         value = parse_json(data)
         names = ("format", "version", "protocol", "epsilon", "domain", "parameters")
-        form, version, protocol, epsilon, domain, parameters = keys(value, names)
+        form, version, protocol, epsilon, domain, parameters, lifetime = keys(value, names, ["lifetime"])
         require(form == "sunzi-plan" and type(version) is int and version == 1)
         require(protocol in ("grr", "ss-compact") if isinstance(protocol, str) else False)
         self.epsilon = parse_epsilon(epsilon)
+        require(lifetime is None or parse_epsilon(lifetime) >= self.epsilon)
         self.size, self.labels, self.other = keys(domain, ["size"], ["labels", "other"])
         self.check_domain()
         (response,) = keys(parameters, ["response"])

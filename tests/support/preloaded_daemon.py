@@ -1,4 +1,4 @@
-"""Spark's daemon of Python workers, with a client whose pool of random words is filled before any worker is forked."""
+"""Spark's daemon of Python workers, with a client that has reported before any worker is forked."""
 
 import os
 

@@ -43,7 +43,7 @@ export class ReportError extends SunziError {
   static override readonly name: string = "ReportError";
 }
 
-/** A report would exceed the lifetime ε of its attribute. Nothing was spent and no report was made. */
+/** The lifetime ε of an attribute is too small for even one report. Nothing was spent and no report was made. */
 export class BudgetError extends SunziError {
   static override readonly name: string = "BudgetError";
 }

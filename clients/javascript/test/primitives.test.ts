@@ -242,6 +242,7 @@ describe("words of subsets", () => {
     [131, 25, 89],
     [22000, 5916, 18471],
     [2 ** 20 - 1, 1, 21],
+    [1_048_568, 392_068, 999_932], // of a million bits, and near a whole number
   ])("subsets of %d points, %d chosen, take %d bits", (points, blockSize, bits) => {
     expect(wordBits(points, blockSize)).toBe(bits);
   });

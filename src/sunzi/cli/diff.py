@@ -119,7 +119,7 @@ def _from_files(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimat
 
 
 def _from_source(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimate, Estimate]:
-    from sunzi.client.groups import are_disjoint
+    from sunzi.groups import are_disjoint
 
     groups = (arguments.group, arguments.group_after or arguments.group)
     sides = []

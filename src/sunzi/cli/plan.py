@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sunzi.domains.labels import Domain
     from sunzi.planning.recommendation import Option, Recommendation
 
-_OUTSIDE_PROFILE = ("ordered", "number", "tables", "open", "central", "separate_labels", "group", "lifetime")
+_OUTSIDE_PROFILE = ("ordered", "number", "tables", "open", "central", "separate_labels", "group")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -302,8 +302,8 @@ def groups_with_reports(source: str, collection: str | None, chosen: EpochChoice
 def _from_store(
     source: str, collection: str | None, chosen: EpochChoice, labels: str | None, skip_small: bool, group: str | None
 ) -> list[CollectedEpoch]:
-    from sunzi.client.groups import parse_group
     from sunzi.collector.stores import find_epoch, open_store, stored_plan, stored_tally
+    from sunzi.groups import parse_group
 
     found, plans = [], dict[bytes, "Plan"]()
     with closing(open_store(source, create=False)) as store:

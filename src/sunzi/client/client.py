@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .epsilon import Epsilon, parse_epsilon
-from .errors import ParameterError, PlanError, PrivacyError, shown
+from .errors import ParameterError, PlanError, PrivacyError, shown, whole_number
 from .randomness import SystemSource, WordSource, uniform_integers
 from .reports import encode_batch, encode_report
 
@@ -47,11 +47,12 @@ class Client:
             raise PrivacyError(
                 f"this plan's fingerprint is {plan.fingerprint}, this client is pinned to {_hexadecimal(fingerprint)}"
             )
-        bits, work = plan.protocol.report_layout.max_bits, plan.protocol.work
-        if bits > max_bits:
-            raise PlanError(f"a report of this plan takes {bits:,} bits, this client accepts at most {max_bits:,}")
-        if work > max_work:
+        work = plan.protocol.work
+        if work > whole_number("max_work", max_work, 1):
             raise PlanError(f"a report of this plan takes {work:,} steps, this client accepts at most {max_work:,}")
+        bits = plan.protocol.report_layout.max_bits
+        if bits > whole_number("max_bits", max_bits, 1):
+            raise PlanError(f"a report of this plan takes {bits:,} bits, this client accepts at most {max_bits:,}")
         self.plan = plan
         self._source = SystemSource() if source is None else source
 

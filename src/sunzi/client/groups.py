@@ -78,17 +78,13 @@ def chosen_groups(declared: DeclaredGroups, chosen: Mapping[str, str] | None) ->
             known = ", ".join(declared)
             raise ParameterError(f"this plan has no group {shown(attribute)}; its groups are {known}")
         if value not in declared[attribute]:
-            known = _listed(declared[attribute])
+            known = listed(declared[attribute])
             raise ParameterError(f"the group {attribute} has no value {shown(value)}; its values are {known}")
     return tuple(f"{attribute}={value}" for attribute, value in sorted((chosen or {}).items()))
 
 
-def groups_in_words(declared: DeclaredGroups) -> str:
-    """The groups of a plan, for people."""
-    return "; ".join(f"{attribute}: {_listed(values)}" for attribute, values in declared.items()) + " (public)"
-
-
-def _listed(values: Sequence[str]) -> str:
+def listed(values: Sequence[str]) -> str:
+    """The first few values, for messages."""
     return ", ".join(values[:_SHOWN_VALUES]) + (", …" if len(values) > _SHOWN_VALUES else "")
 
 
@@ -107,26 +103,3 @@ def parse_groups(text: str) -> dict[str, str]:
             raise ParameterError(f"the group {attribute} is named twice; an upload names one value of it")
         found[attribute] = value
     return found
-
-
-def parse_group(declared: DeclaredGroups, text: str) -> str:
-    """The name of one declared group, from the text ``country=DE``."""
-    chosen = parse_groups(text)
-    if len(chosen) != 1:
-        raise ParameterError(f"name one group, such as country=DE, got {shown(text)}")
-    return chosen_groups(declared, chosen)[0]
-
-
-def are_disjoint(first: str | None, second: str | None) -> bool:
-    """Whether no report of one epoch can be in both: only for two values of one attribute.
-
-    Parameters
-    ----------
-    first, second: names of groups such as ``country=DE``; None is all reports.
-
-    >>> are_disjoint("country=DE", "country=FR"), are_disjoint("country=DE", "release=124"), are_disjoint(None, None)
-    (True, False, False)
-    """
-    if first is None or second is None:
-        return False
-    return first != second and first.partition("=")[0] == second.partition("=")[0]

@@ -30,8 +30,8 @@ class ReportLayout:
     """For every selector, the payload's width in bits and the limit that it must stay below; None if it is bytes.
 
     >>> layout = ReportLayout(payload_bits=(4,), payload_limits=(10,))
-    >>> layout.max_bits, layout.mean_bits
-    (4, 4.0)
+    >>> layout.selector_bits, layout.max_bits
+    (0, 4)
     """
 
     payload_bits: tuple[int, ...]
@@ -41,11 +41,6 @@ class ReportLayout:
     def selector_bits(self) -> int:
         """Bits that name the selector; none if there is only one."""
         return index_bits(len(self.payload_bits))
-
-    @property
-    def mean_bits(self) -> float:
-        """Mean bits of a report; selectors are equally likely."""
-        return self.selector_bits + sum(self.payload_bits) / len(self.payload_bits)
 
     @property
     def max_bits(self) -> int:

@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sunzi.client.errors import ParameterError
-from sunzi.client.groups import are_disjoint
 from sunzi.collector.collector import LiveEpoch
 from sunzi.collector.refusals import giving
 from sunzi.collector.routes import (
@@ -35,6 +34,7 @@ from sunzi.collector.routes import (
 )
 from sunzi.collector.service import service_of
 from sunzi.collector.uploads import CollectionName
+from sunzi.groups import are_disjoint
 from sunzi.results.changes import CHANGE_COLUMNS, Difference, VerdictRule, difference
 from sunzi.results.estimate import Estimate
 from sunzi.results.queries import parse_value

@@ -19,13 +19,13 @@ from starlette.responses import JSONResponse, Response
 
 from sunzi.analysis import Health, check_health
 from sunzi.client.errors import ParameterError
-from sunzi.client.groups import parse_group
 from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
 from sunzi.collector.collector import Collector, LiveEpoch
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import bearer, require_admin, service_of
 from sunzi.collector.uploads import CollectionName, EpochNumber, whole_body
+from sunzi.groups import parse_group
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import Postprocessing
 from sunzi.results.record_answers import comma_list

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from sunzi.atomic_files import sync_directory
 from sunzi.client.errors import ParameterError, PlanError, StoreError
-from sunzi.client.groups import parse_group
 from sunzi.collector.epochs import Epoch, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.store import Store
 from sunzi.errors import TallyError
+from sunzi.groups import parse_group
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 

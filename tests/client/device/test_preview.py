@@ -9,7 +9,7 @@ import sunzi
 from sunzi.client import Device, notice
 from sunzi.client.device.consent import VARIABLE
 from sunzi.client.device.uploads import Upload
-from sunzi.client.errors import ParameterError, PrivacyError
+from sunzi.client.errors import BudgetError, ParameterError, PrivacyError
 
 LABELS = ["Firefox", "Chrome", "Safari", "Edge", "other"]
 PLANS = {
@@ -84,7 +84,7 @@ def test_the_words_name_what_the_report_names():
         shown = device.preview(plan, "browser", value, THERE)
         supported = plan.protocol.support_counts(plan.tally([report_of(shown)]))
         named = [label for label, is_named in zip(LABELS, supported, strict=True) if is_named]
-        assert f"It names {len(named)} of 5 values: {', '.join(named)}. These were" in shown.words
+        assert f"It names {len(named)} of 5 values: {', '.join(named)}. Such a report" in shown.words
         assert "at most 2.72 times as likely" in shown.words
 
 
@@ -152,3 +152,45 @@ def test_a_preview_shows_what_a_spent_device_would_send(path):
     silent = Device(path, 1, max_epsilon=1, when_spent="refuse").preview(plan, "browser", "Chrome", epoch_of(3))
     assert (silent.upload, silent.words) == (b"", "The privacy budget has ended: nothing would be sent.")
     assert str(silent).startswith(f"to {epoch_of(3)}: nothing\n")
+
+
+def test_the_words_say_how_often_they_are_true(path):
+    """Of a block response: the truth in T/2^64 of cases, and another value in the rest of the block."""
+    plan, device = PLANS["ss"], Device(path, 9, max_epsilon=1)
+    own, other = plan.protocol.support_probabilities()[0]
+    inside, outside = (device.preview(plan, "browser", value, THERE).words for value in ("Safari", "Opera"))
+    assert f"names the user's value in {100 * own:.3g} % of cases, and another one in {100 * other:.3g} %" in inside
+    assert "names the user's value" in outside, "the plan has other, so that no value is outside"
+    bare = sunzi.make_plan("ss", 9, 1)
+    assert "made for a random value and says nothing about the user's" in device.preview(bare, "n", 99, THERE).words
+
+
+def test_a_preview_has_all_that_is_sent(path):
+    plan = PLANS["grr"].with_groups({"country": ["DE", "FR"]})
+    device, token = agreed(path, 9), "ab" * 32
+    shown = device.preview(plan, "browser", "Edge", THERE, token=token, groups={"country": "DE"})
+    device.queue(plan, "browser", "Edge", THERE, token=token, groups={"country": "DE"})
+    (queued,) = device.waiting()
+    sent = Upload(queued.identity, queued.body, bytes.fromhex(queued.token), queued.groups).to_bytes()
+    assert shown.upload == sent
+    assert b" country=DE\n" in sent
+    with pytest.raises(ParameterError, match="has no value"):
+        device.preview(plan, "browser", "Edge", THERE, groups={"country": "IT"})
+
+
+def test_a_preview_before_the_user_agrees_reckons_with_what_was_spent(path):
+    plan = PLANS["grr"]
+    small = Device(path, "1/2", max_epsilon=1)
+    with pytest.raises(BudgetError, match="its first report costs 1"):
+        small.preview(plan, "browser", "Edge", THERE)
+    device = agreed(path, 1)
+    device.queue(plan, "browser", "Edge", THERE)
+    device.disable()
+    assert device.preview(plan, "browser", "Edge", epoch_of(2)).upload == b"", "a new key would have to pay again"
+
+
+def test_notices_state_the_budget_of_the_device(path):
+    device = Device(path, 4, max_epsilon=1, caps={"age": 2})
+    assert "randomised on this device before anything is sent" in device.notice(PLANS["grr"], "browser")
+    assert "All reports of this device together: epsilon 4." in device.notice(PLANS["grr"], "browser")
+    assert "together: epsilon 2." in device.notice(PLANS["grr"], "age")

@@ -7,10 +7,24 @@ const TOP = 2 ** 40;
 /** Far more than the rounding errors of a sum of logarithms. */
 const DOUBTFUL = 1e-3;
 
-/** from · (from+1) · … · (to−1). */
-function product(from: number, to: number): bigint {
-  const middle = (from + to) >> 1;
-  return to - from < 2 ? BigInt(from) : product(from, middle) * product(middle, to);
+/** Up to 2^14 truncations, one for every so many factors, change leading bits only beyond the trusted ones. */
+const [PRECISION, TRUSTED, FACTORS] = [320, 280, 64];
+
+function bitLength(number: bigint): number {
+  return number.toString(2).length;
+}
+
+/** The leading bits of from · (from+1) · … · to, and how many bits follow them; all bits, without a precision. */
+function product(from: number, to: number, precision = Infinity): [bigint, number] {
+  let [leading, dropped] = [1n, 0];
+  for (let factor = from; factor <= to; factor++) {
+    leading *= BigInt(factor);
+    if ((factor - from) % FACTORS) continue;
+    const excess = Math.max(0, bitLength(leading) - precision);
+    leading >>= BigInt(excess);
+    dropped += excess;
+  }
+  return [leading, dropped];
 }
 
 /** The bits of a word: the least B with 2^B·(2^40 − m(m+1)/2) ≥ 2^40·C(m,w). */
@@ -20,8 +34,16 @@ export function wordBits(points: number, blockSize: number): number {
   let bits = Math.log2(TOP / room);
   for (let i = 1; i <= blockSize; i++) bits += Math.log2((first + i) / i);
   if (Math.abs(bits - Math.round(bits)) > DOUBTFUL) return Math.ceil(bits);
-  const words = (product(first + 1, points + 1) / product(1, blockSize + 1)) * BigInt(TOP);
-  return ((words - 1n) / BigInt(room)).toString(2).length;
+  // Logarithms cannot tell. Leading bits of the binomial nearly always do; all of it would take a second.
+  const size = Math.min(blockSize, first);
+  const [above, more] = product(points - size + 1, points, PRECISION);
+  const [below, less] = product(1, size, PRECISION);
+  const ratio = (above << BigInt(2 * PRECISION)) / (below * BigInt(room));
+  const length = bitLength(ratio);
+  const leading = ratio.toString(2).slice(0, TRUSTED);
+  if (/0/.test(leading) && /1.*1/.test(leading)) return length + more - less + 40 - 2 * PRECISION;
+  const words = (product(points - size + 1, points)[0] / product(1, size)[0]) * BigInt(TOP);
+  return bitLength((words - 1n) / BigInt(room));
 }
 
 /** The word of a subset; `members` has a 1 for every chosen point. All numbers are below 2^49, hence exact. */

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 from ..errors import ParameterError, PlanError, PrivacyError, shown
 from ..randomness import WordSource, uniform_integers
-from ..thresholds import FULL_BITS, check_truth_threshold, parse_decimal, truth_threshold
+from ..thresholds import FULL_BITS, parse_decimal, truth_threshold
 from .design import Design
 
 _DESIGNS = {
@@ -39,9 +39,7 @@ class BlockResponse:
     """T, the largest threshold that keeps ε-LDP."""
 
     def __post_init__(self) -> None:
-        sizes = self.design.block_size, self.design.points
-        threshold = truth_threshold(*sizes, self.epsilon, self.word_bits)
-        check_truth_threshold(threshold, *sizes, self.epsilon, self.word_bits)
+        threshold = truth_threshold(self.design.block_size, self.design.points, self.epsilon, self.word_bits)
         object.__setattr__(self, "threshold", threshold)
 
     @property
@@ -53,6 +51,12 @@ class BlockResponse:
     def words_per_report(self) -> int:
         """Words that one report draws, rejections aside."""
         return 1 + len(self.design.bounds)
+
+    @property
+    def naming_rates(self) -> tuple[float, float]:
+        """How often a report names the value's point, and any other point."""
+        true = self.threshold / (1 << self.word_bits)
+        return true, (self.design.block_size - true) / (self.points - 1)
 
     @property
     def work(self) -> int:

@@ -19,6 +19,8 @@ MOST_POINTS = (1 << 20) - 1
 WHOLE, TOP = 1 << 48, 1 << 40
 START_BYTES = 6
 """The state of the decoder starts with 48 bits."""
+_PRECISION, _TRUSTED_BITS, _FACTORS = 320, 280, 64
+"""Up to 2^14 truncations, one for every so many factors, change the leading bits only beyond the trusted ones."""
 _DOUBTFUL_BITS = 1e-6
 """Far more than the rounding errors of a logarithm of at most 2^20 bits."""
 
@@ -28,9 +30,33 @@ def word_bits(points: int, block_size: int) -> int:
     room = TOP - points * (points + 1) // 2
     logarithm = math.lgamma(points + 1) - math.lgamma(block_size + 1) - math.lgamma(points - block_size + 1)
     estimate = (logarithm - math.log(room / TOP)) / math.log(2)
-    if abs(estimate - round(estimate)) > _DOUBTFUL_BITS:  # saves binomials of a million digits
+    if abs(estimate - round(estimate)) > _DOUBTFUL_BITS:
         return math.ceil(estimate)
-    return (-(-math.comb(points, block_size) * TOP // room) - 1).bit_length()
+    return _exact_bits(points, block_size, room)
+
+
+def _exact_bits(points: int, block_size: int, room: int) -> int:
+    """:func:`word_bits` where logarithms are too close to a whole number to tell. Leading bits of the binomial nearly
+    always do; all of it would take seconds, and a hostile plan could ask for it many times.
+    """
+    size = min(block_size, points - block_size)
+    above, more = _leading_product(points - size + 1, points)
+    below, less = _leading_product(1, size)
+    ratio = (above << 2 * _PRECISION) // (below * room)
+    leading = ratio >> (ratio.bit_length() - _TRUSTED_BITS)
+    if leading in (1 << _TRUSTED_BITS - 1, (1 << _TRUSTED_BITS) - 1):  # the other bits decide
+        return (-(-math.comb(points, block_size) * TOP // room) - 1).bit_length()
+    return ratio.bit_length() + more - less + TOP.bit_length() - 1 - 2 * _PRECISION
+
+
+def _leading_product(first: int, last: int) -> tuple[int, int]:
+    """The leading bits of first·(first + 1)·…·last, and how many bits follow them."""
+    mantissa, dropped = 1, 0
+    for start in range(first, last + 1, _FACTORS):
+        mantissa *= math.prod(range(start, min(start + _FACTORS, last + 1)))
+        excess = max(0, mantissa.bit_length() - _PRECISION)
+        mantissa, dropped = mantissa >> excess, dropped + excess
+    return mantissa, dropped
 
 
 def encode_subset(members: bytes | bytearray, block_size: int, bits: int) -> bytes:

@@ -23,11 +23,11 @@ from .addresses import canonical_epoch
 from .consent import VARIABLE, do_not_track
 from .ledger import Ledger, QueuedReport, new_key
 from .memoising import MemoisedReport, MemoisingClient
-from .preview import Preview, describe
+from .preview import Preview, describe, notice
 from .remote import Sender, UnauthorizedError
-from .uploads import ID_BYTES, parse_token
+from .uploads import ID_BYTES, Upload, parse_token
 
-Upload = Callable[[QueuedReport], object]
+Send = Callable[[QueuedReport], object]
 OnRefused = Callable[[QueuedReport, ReportError], object]
 Outcome = Literal["queued", "repeated", "kept", "background", "silent", "off"]
 WhenSpent = Literal["keep", "background", "refuse"]
@@ -72,8 +72,8 @@ class Device:
     caps: different caps for some attributes.
     when_spent: what to do with a new value that the budget cannot pay.
 
-        - "keep": from then on repeat the latest report, whatever the value is. Nobody can tell, but statistics lag: a
-          device that has spent its budget keeps voting for what it reported last.
+        - "keep": from then on repeat the latest report, whatever the value is. Nobody can tell before the plan changes,
+          but statistics lag: a device that has spent its budget keeps voting for what it reported last.
         - "background": report as for a value outside the domain, whose ε is set aside with the first report. Estimates
           lose the value and drift towards equal shares.
         - "refuse": report nothing from then on, which reveals when the budget ended.
@@ -143,7 +143,25 @@ class Device:
         bits, work = self._limits
         return MemoisingClient(plan, key, attribute, max_epsilon=self._max_epsilon, max_bits=bits, max_work=work)
 
-    def preview(self, plan: Plan, attribute: str, value: object, destination: str) -> Preview:
+    def notice(self, plan: Plan, attribute: str) -> str:
+        """A text for the first run, which says what is asked and sent, this device's budget, and how to say no.
+
+        Parameters
+        ----------
+        plan, attribute: as for :meth:`queue`.
+        """
+        return notice(plan, attribute, self._caps.get(attribute, self._cap))
+
+    def preview(
+        self,
+        plan: Plan,
+        attribute: str,
+        value: object,
+        destination: str,
+        *,
+        token: str | None = None,
+        groups: Mapping[str, str] | None = None,
+    ) -> Preview:
         """What :meth:`queue` would send for a value now, and what it says. Nothing is stored, spent or sent.
 
         Before the user agrees, the device has no stored key; :meth:`enable` of the same object stores the key that the
@@ -151,16 +169,20 @@ class Device:
 
         Parameters
         ----------
-        plan, attribute, value, destination: as for :meth:`queue`.
+        plan, attribute, value, destination, token, groups: as for :meth:`queue`.
         """
-        epoch, key = canonical_epoch(destination), self._ledger.key()
-        client = self._client(plan, key or self._new_key, attribute)
-        made, background, outcome = client.memoise(_index(plan, value)), self._background(client), "queued"
-        body: bytes | None = encode_report(plan.protocol.report_layout, made.report)
-        if key is not None:
+        epoch, named = canonical_epoch(destination), None if token is None else parse_token(token)
+        chosen_groups(plan.groups, groups)
+        client, index = self._client(plan, self._ledger.key() or self._new_key, attribute), _index(plan, value)
+        made, background = client.memoise(index), self._background(client)
+        if self._ledger.exists():
             with self._ledger.transaction(keep=False) as connection:
                 outcome, body, _ = self._pay(connection, client, made, background)
-        return describe(plan, epoch, client.report_id(epoch), body, is_latest=outcome == "kept")
+        else:
+            outcome, body, _ = self._pay(None, client, made, background)
+        upload = None if body is None else Upload(client.report_id(epoch), body, named, groups or {})
+        is_random = index is None or outcome == "background"
+        return describe(plan, epoch, upload, is_latest=outcome == "kept", is_random=is_random)
 
     def queue(
         self,
@@ -235,12 +257,19 @@ class Device:
         return client.memoise(None) if self.when_spent == "background" else None
 
     def _pay(
-        self, connection: sqlite3.Connection, client: MemoisingClient, made: MemoisedReport, background: Background
+        self,
+        connection: sqlite3.Connection | None,
+        client: MemoisingClient,
+        made: MemoisedReport,
+        background: Background,
     ) -> tuple[Outcome, bytes | None, Fraction]:
-        """What to queue, if anything, and what it costs; debits are written to the ledger."""
+        """What to queue, if anything, and what it costs; debits are written to the ledger, if there is one."""
         plan, attribute = client.plan, client.attribute
-        paid, spent = self._ledger.debits(connection, attribute)
-        latest, is_spent = self._ledger.latest(connection, attribute, plan.fingerprint)
+        paid: set[bytes] = set()
+        spent, latest, is_spent = Fraction(0), None, False
+        if connection is not None:
+            paid, spent = self._ledger.debits(connection, attribute)
+            latest, is_spent = self._ledger.latest(connection, attribute, plan.fingerprint)
         cap = self._caps.get(attribute, self._cap)
         # The background report is set aside first, so that it can always be sent.
         wanted = dict.fromkeys(_entry(each) for each in (background, made) if each is not None)
@@ -262,16 +291,14 @@ class Device:
                 # For good: choosing a stored report by value would go on revealing changes.
                 due, is_spent = [], True
                 body, outcome = latest if self.when_spent == "keep" else None, "kept"
-        for each in due:
-            connection.execute("INSERT INTO debits VALUES (?, ?, ?)", (attribute, each, str(plan.epsilon)))
-        connection.execute(
-            "INSERT OR REPLACE INTO latest VALUES (?, ?, ?, ?)", (attribute, plan.fingerprint, body or latest, is_spent)
-        )
+        if connection is not None:
+            self._ledger.debit(connection, attribute, due, plan.epsilon)
+            self._ledger.remember(connection, attribute, plan.fingerprint, body or latest, is_spent)
         return "silent" if body is None else outcome, body, len(due) * plan.epsilon
 
     def spent(self, attribute: str) -> Fraction:
         """The ε that an attribute has spent so far."""
-        if not self.path.exists():
+        if not self._ledger.exists():
             return Fraction(0)
         with self._ledger.transaction() as connection:
             return self._ledger.debits(connection, attribute)[1]
@@ -280,7 +307,7 @@ class Device:
         """The reports that are not acknowledged yet, oldest first."""
         return self._ledger.waiting()
 
-    def flush(self, upload: Upload | None = None, on_refused: OnRefused | None = None) -> int:
+    def flush(self, upload: Send | None = None, on_refused: OnRefused | None = None) -> int:
         """Send every queued report to its epoch, and delete the acknowledged ones; return how many these are.
 
         Parameters

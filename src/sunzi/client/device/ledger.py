@@ -82,9 +82,18 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
+    def exists(self) -> bool:
+        """Whether the user has ever agreed; an empty file is what a crash in :meth:`enable` leaves."""
+        try:
+            return self.path.stat().st_size > 0
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StoreError(f"cannot use the device file {self.path}: {error.strerror}") from error
+
     def key(self) -> bytes | None:
         """The device's key; None if the user has not agreed."""
-        if not self.path.exists():
+        if not self.exists():
             return None
         with self.transaction() as connection:
             row = connection.execute("SELECT key FROM device").fetchone()
@@ -97,7 +106,7 @@ class Ledger:
 
     def disable(self) -> None:
         """Delete the key and every report. What was spent, and in which epochs, is kept."""
-        if self.path.exists():
+        if self.exists():
             with self.transaction() as connection:
                 connection.execute("DELETE FROM device")
                 connection.execute("DELETE FROM outbox")
@@ -167,6 +176,21 @@ class Ledger:
             total += debit
         return total
 
+    def debit(
+        self, connection: sqlite3.Connection, attribute: str, entries: Iterable[bytes], epsilon: Fraction
+    ) -> None:
+        """Write down what an attribute pays for: ε for each of these entries."""
+        rows = [(attribute, entry, str(epsilon)) for entry in entries]
+        connection.executemany("INSERT INTO debits VALUES (?, ?, ?)", rows)
+
+    def remember(
+        self, connection: sqlite3.Connection, attribute: str, fingerprint: str, body: bytes | None, is_spent: bool
+    ) -> None:
+        """Keep the latest report of an attribute under a plan, and whether its budget has ended."""
+        connection.execute(
+            "INSERT OR REPLACE INTO latest VALUES (?, ?, ?, ?)", (attribute, fingerprint, body, is_spent)
+        )
+
     def latest(self, connection: sqlite3.Connection, attribute: str, fingerprint: str) -> tuple[bytes | None, bool]:
         """The bytes of an attribute's latest report under a plan, if they are kept, and whether its budget ended."""
         query = "SELECT body, is_spent FROM latest WHERE attribute = ? AND fingerprint = ?"
@@ -176,7 +200,7 @@ class Ledger:
     def waiting(self) -> list[QueuedReport]:
         """The reports that are not acknowledged yet, oldest first."""
         columns = "id, destination, body, fingerprint, token, groups"
-        if not self.path.exists():
+        if not self.exists():
             return []
         with self.transaction() as connection:
             rows = connection.execute(f"SELECT {columns} FROM outbox ORDER BY place").fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
@@ -36,55 +37,60 @@ class Preview(NamedTuple):
         return f"to {self.address}: {self.upload.hex() or 'nothing'}\n{self.words}"
 
 
-def describe(plan: Plan, address: str, identity: bytes, body: bytes | None, *, is_latest: bool) -> Preview:
+def describe(plan: Plan, address: str, upload: Upload | None, *, is_latest: bool, is_random: bool) -> Preview:
     """What would be sent, and what it says.
 
     Parameters
     ----------
     plan: the plan of the report.
     address: the epoch that it would be sent to.
-    identity: its id.
-    body: its bytes; None if nothing would be sent.
+    upload: all that would be sent; None if nothing would be.
     is_latest: whether it is the latest report once more, because the budget has ended.
+    is_random: whether it was made for a random value, because the user's is outside the domain or cannot be paid.
     """
-    if body is None:
+    if upload is None:
         return Preview(address, b"", "The privacy budget has ended: nothing would be sent.")
-    line = "A line with an id, which differs in every epoch, then the report. "
-    ended = (
-        "The privacy budget has ended: this is the latest report again, whatever the value is. " if is_latest else ""
-    )
+    report = decode_report(plan.protocol.report_layout, upload.content)
+    own, other = (f"{100 * rate:.3g} %" for rate in plan.protocol.naming_rates(report))
+    if is_latest:
+        said = "The privacy budget has ended: this is the latest report again, whatever the value is."
+    elif is_random:
+        said = "It was made for a random value and says nothing about the user's."
+    else:
+        said = f"Such a report names the user's value in {own} of cases, and another one in {other}."
+    line = "A line with an id, which differs in every epoch, then the report."
     promise = f"With epsilon = {plan.epsilon}, {privacy_in_words(plan.epsilon)}."
-    named = _named(plan, decode_report(plan.protocol.report_layout, body))
-    return Preview(address, Upload(identity, body).to_bytes(), f"{line}{ended}{named}{promise}")
+    return Preview(address, upload.to_bytes(), f"{line} {_named(plan, report)} {said} {promise}")
 
 
 def _named(plan: Plan, report: Report) -> str:
     """The values that a report names, where they can be listed."""
     domain, protocol = plan.domain, plan.protocol
     if domain.is_open or domain.size > _MOST_VALUES or protocol.is_supported(report, 0) is None:
-        return "It names an answer drawn at random, which the user's value makes more likely. "
+        return "It names an answer drawn at random."
     named = [index for index in range(domain.size) if protocol.is_supported(report, index)]
     first = ", ".join(domain.shown(index) for index in islice(named, _SHOWN_VALUES))
     rest = ", …" if len(named) > _SHOWN_VALUES else ""
-    values = f"{len(named):,} of {domain.size:,} values{': ' if named else ''}{first}{rest}"
-    return f"It names {values}. These were drawn at random, and the user's value is among them more often than others. "
+    return f"It names {len(named):,} of {domain.size:,} values{': ' if named else ''}{first}{rest}."
 
 
-def notice(plan: Plan, attribute: str) -> str:
+def notice(plan: Plan, attribute: str, lifetime_epsilon: Fraction | None = None) -> str:
     """A notice for the first run: what is asked, what is sent, and how to say no.
 
     Parameters
     ----------
     plan: the plan of the collection.
     attribute: what is measured.
+    lifetime_epsilon: the device's budget, if it has one.
 
     >>> from sunzi.client import load_plan
     >>> notice(load_plan("plan.json"), "the browser")
     'This program would like to report the browser, to count how often each value occurs. ...'
     """
+    together = "" if lifetime_epsilon is None else f" All reports of this device together: epsilon {lifetime_epsilon}."
     return (
-        f"This program would like to report {attribute}, to count how often each value occurs. Your own value never "
-        f"leaves this device: it is replaced by a random report here, and {privacy_in_words(plan.epsilon)} (epsilon = "
-        f"{plan.epsilon}). Nothing is sent unless you agree, and you can turn it off at any time. DO_NOT_TRACK=1 in "
-        "the environment turns it off, too."
+        f"This program would like to report {attribute}, to count how often each value occurs. Your value is "
+        f"randomised on this device before anything is sent, so that {privacy_in_words(plan.epsilon)} (epsilon = "
+        f"{plan.epsilon}).{together} Nothing is sent unless you agree, and you can turn it off at any time. "
+        "DO_NOT_TRACK=1 in the environment turns it off, too."
     )

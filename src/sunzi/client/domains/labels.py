@@ -13,6 +13,7 @@ from ..errors import DomainError, ParameterError, PlanError, as_integer, shown
 from ..strict_json import integer_parameter, keys_of
 
 MOST_VALUES = 1 << 30
+SILENCE = "or leave its row out of a data set; a device sends a background report, since silence would reveal it"
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -133,10 +134,8 @@ class Domain:
     def refusal(self, value: object) -> DomainError:
         """The error that says why a value has no index."""
         if is_missing(value):
-            can_get_other = self.has_labels and self.other is None
-            hint = "fill it in, leave its row out, or give the domain an 'other'"
-            hint = hint if can_get_other else "fill it in or leave its row out"
-            return DomainError(f"a value is missing (null, NaN or empty text); {hint}")
+            other = ", give the domain an 'other'," if self.has_labels and self.other is None else ""
+            return DomainError(f"a value is missing (null, NaN or empty text); fill it in{other} {SILENCE}")
         if self.has_labels and isinstance(value, str):
             hint = "add it, or give the domain an 'other'" if self.other is None else "check its spelling"
             return DomainError(f"label {shown(value)} is not in the domain; {hint}")

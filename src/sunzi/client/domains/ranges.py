@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ..errors import DomainError, PlanError, shown, whole_number
 from ..strict_json import integer_parameter, keys_of
-from .labels import MOST_VALUES, Domain, is_missing
+from .labels import MOST_VALUES, SILENCE, Domain, is_missing
 
 DAYS = "days since 1970-01-01"
 EPOCH = date(1970, 1, 1)
@@ -118,7 +118,7 @@ class OrderedDomain(Domain):
     def refusal(self, value: object) -> DomainError:
         """The error that says why a value has no bin."""
         if is_missing(value):
-            return DomainError("a value is missing (null, NaN or empty text); fill it in or leave its row out")
+            return DomainError(f"a value is missing (null, NaN or empty text); fill it in {SILENCE}")
         if self.number(value) is None:
             is_duration = type(value).__name__ in ("timedelta", "timedelta64")
             hint = "; divide it by the unit, as in value / timedelta(milliseconds=1)" if is_duration else ""

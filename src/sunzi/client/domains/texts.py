@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ..errors import DomainError, PlanError, shown, whole_number
 from ..strict_json import integer_parameter, keys_of
-from .labels import Domain, is_missing
+from .labels import SILENCE, Domain, is_missing
 from .ranges import CONTROL
 
 MOST_SYMBOLS = 1 << 15
@@ -135,9 +135,7 @@ class OpenDomain(Domain):
     def refusal(self, value: object) -> DomainError:
         """The error that says why a value is not text."""
         if is_missing(value):
-            return DomainError(
-                "a value is missing (null or NaN); fill it in, for example with '', or leave its row out"
-            )
+            return DomainError(f"a value is missing (null or NaN); fill it in, for example with '', {SILENCE}")
         return DomainError(f"value {shown(value)} is not text; use str() on it")
 
     def shown(self, index: Any) -> str:

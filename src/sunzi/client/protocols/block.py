@@ -59,6 +59,10 @@ class BlockProtocol(Protocol):
         """Whether the block contains the value."""
         return self.response.design.is_member(report[1], index)
 
+    def naming_rates(self, report: Report) -> tuple[float, float]:  # noqa: ARG002 - all reports are alike
+        """The response's."""
+        return self.response.naming_rates
+
     def parameters(self) -> dict[str, Any]:
         """The parameters of the response."""
         return {"response": self.response.parameters()}

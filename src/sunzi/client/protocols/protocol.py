@@ -67,6 +67,10 @@ class Protocol(ABC):
         """Whether a report names the value; None if that cannot be said."""
         return None
 
+    def naming_rates(self, report: Report) -> tuple[float, float]:  # noqa: ARG002 - for those that know
+        """How often reports like this one name the value, and another value that they can tell from it."""
+        return 1.0, 1.0
+
     @classmethod
     def check_domain(cls, domain: Domain) -> None:
         """Raise PlanError unless the protocol supports this domain."""

@@ -79,6 +79,10 @@ class SelectingProtocol(Protocol):
         selector, payload = report
         return self.responses[selector].design.is_member(payload, self.point_of(selector, index))
 
+    def naming_rates(self, report: Report) -> tuple[float, float]:
+        """Those of the response that the report belongs to."""
+        return self.responses[report[0]].naming_rates
+
 
 @dataclass(frozen=True)
 class JointMessages(SelectingProtocol):
@@ -102,5 +106,13 @@ class JointMessages(SelectingProtocol):
 
     def is_supported(self, report: Report, index: Any) -> bool:
         """Of the response that the payload belongs to."""
+        return super().is_supported(self._separate(report), index)
+
+    def naming_rates(self, report: Report) -> tuple[float, float]:
+        """Of the same response."""
+        return super().naming_rates(self._separate(report))
+
+    def _separate(self, report: Report) -> Report:
+        """The response that a payload belongs to, and its own payload."""
         selector = sum(report[1] >= offset for offset in self.offsets[1:])
-        return super().is_supported((selector, report[1] - self.offsets[selector]), index)
+        return selector, report[1] - self.offsets[selector]

@@ -85,6 +85,10 @@ class UnaryProtocol(Protocol):
         """Whether the value's bit is 1."""
         return bool(report[1] >> index & 1)
 
+    def naming_rates(self, report: Report) -> tuple[float, float]:  # noqa: ARG002 - all reports are alike
+        """How often the value's own bit, and any other bit, is 1."""
+        return self.true_threshold / (1 << self.word_bits), self.false_threshold / (1 << self.word_bits)
+
     def parameters(self) -> dict[str, Any]:
         """Both thresholds, as decimal strings because they need 64 bits."""
         return {"true_threshold": str(self.true_threshold), "false_threshold": str(self.false_threshold)}
