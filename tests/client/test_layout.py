@@ -20,11 +20,11 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 CLIENT = SOURCE / "sunzi" / "client"
 
 MOST_LINES = {
-    "core": 630,
+    "core": 640,
     "domains": 610,
     "designs": 640,
     "protocols": 660,
-    "device": 860,
+    "device": 850,
 }
 """Lines of code, without blanks, comments and docstrings, of each folder of the client and of the files next to them.
 Whoever reads the client reads all of them.

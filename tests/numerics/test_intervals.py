@@ -6,7 +6,7 @@ from scipy import stats
 
 from sunzi.client.errors import ParameterError
 from sunzi.numerics import intervals
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.plan import make_plan
 from sunzi.results.uncertainty import SupportUncertainty
 

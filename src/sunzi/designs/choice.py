@@ -15,7 +15,7 @@ from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons
 from sunzi.numerics.primes import divisors, next_prime
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 
 # Designs within this factor of the best error count as equal; the shortest message wins among them.
 ERROR_TOLERANCE = 1.01

@@ -28,7 +28,7 @@ from sunzi.designs.subsets import Subsets
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import Words, uniform_below, word_array
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.wire import Payloads, payload_integers
 
 _WORDS_AT_ONCE = 1 << 19

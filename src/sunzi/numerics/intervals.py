@@ -13,7 +13,7 @@ from scipy import special  # scipy.stats would take half a second to import
 from sunzi._typing import Floats, Integers
 from sunzi.client.errors import ParameterError
 from sunzi.numerics.checks import real_number
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 
 _Real = TypeVar("_Real", float, Floats)
 

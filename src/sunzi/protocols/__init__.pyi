@@ -2,7 +2,7 @@ from sunzi.client.randomness import WordSource as WordSource
 from sunzi.client.reports import ReportLayout as ReportLayout
 from sunzi.numerics.counters import Counters as Counters
 from sunzi.numerics.randomness import uniform_below as uniform_below
-from sunzi.numerics.thresholds import SupportProbabilities as SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities as SupportProbabilities
 from sunzi.protocols.base import Protocol as Protocol
 from sunzi.protocols.block_protocols import BlockProtocol as BlockProtocol
 from sunzi.protocols.channel import Channel as Channel

@@ -14,7 +14,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.designs.choice import optimal_block_size
 from sunzi.numerics.dyadic import Dyadic
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.protocols.modular_variance import BlockMoments
 
 ONE_HISTOGRAM = "one histogram of all"

@@ -23,7 +23,7 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.protocols.base import check_options
 from sunzi.protocols.efficient import reweighting_work
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 
 SHARE_BITS = 32
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.client.errors import ParameterError
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram, fold
 from sunzi.protocols.modular_variance import BlockMoments, sampling_variance
 

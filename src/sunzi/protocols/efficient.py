@@ -20,7 +20,7 @@ from sunzi.client.errors import ParameterError
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram, tile
 from sunzi.protocols.base import check_histogram
 from sunzi.protocols.information import BlockInformation, Information, MessageInformation, block_information

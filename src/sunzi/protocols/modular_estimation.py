@@ -18,7 +18,7 @@ from sunzi.errors import EstimateError
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram, adjoint, fold, tile
 from sunzi.protocols.base import check_reports
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks, maximum_likelihood

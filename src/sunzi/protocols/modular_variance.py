@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics.intervals import Jumps, OwnCount
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram, adjoint, fold, tile
 
 # Up to this domain size nothing is approximated: it takes a tenth of a second, and few residues average badly.

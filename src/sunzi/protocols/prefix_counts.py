@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from sunzi._typing import Floats
 from sunzi.domains.texts import TextList
 from sunzi.errors import EstimateError
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.protocols.prefix_tables import ViewTable, normal_equations, view_tables
 from sunzi.results.discovery import CountUncertainty, Discovery, FoundText, TextEstimate
 

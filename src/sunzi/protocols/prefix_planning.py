@@ -22,7 +22,7 @@ from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.finite_fields import prime_power
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.protocols.prefix_search import BEAM, FINISHED, PROPOSED, is_searchable
 from sunzi.protocols.prefix_views import PrefixView, with_shares
 from sunzi.results.discovery import Threshold

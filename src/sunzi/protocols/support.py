@@ -16,7 +16,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.client.errors import ParameterError
 from sunzi.domains.labels import Domain
 from sunzi.numerics import simplex
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users, padded
 from sunzi.protocols.decoder_rows import DecoderRow, SupportRow

@@ -23,7 +23,7 @@ from sunzi.numerics.bits import as_integers, as_rows
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, word_array
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.protocols.channel import Channel
 from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.support import SupportProtocol

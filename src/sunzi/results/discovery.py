@@ -11,7 +11,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.errors import EstimateError
 from sunzi.numerics import intervals
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import PostprocessedHistogram, Postprocessing, data_frame
 from sunzi.results.uncertainty import Method, QueryErrors, Target

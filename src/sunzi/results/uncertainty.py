@@ -17,7 +17,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.client.errors import ParameterError
 from sunzi.errors import EstimateError
 from sunzi.numerics import intervals, simplex
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 
 Target = Literal["reporters", "population"]
 Method = Literal["auto", "normal", "score", "exact"]

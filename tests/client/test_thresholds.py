@@ -18,7 +18,7 @@ from sunzi.client.thresholds import (
     symmetric_unary_thresholds,
     truth_threshold,
 )
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.support_probabilities import SupportProbabilities
 
 EPSILONS = st.fractions(Fraction(1, 1000), 32, max_denominator=10**6)
 
