@@ -93,7 +93,6 @@ TESTED_IN = {
     "client/protocols": "client/test_equality",
     "client/reports": "test_wire",
     "client/strict_json": "client/test_plan",
-    "client/thresholds": "proof/test_certificates",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 
