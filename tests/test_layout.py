@@ -29,6 +29,7 @@ SUITES = {
     },
     "analysis": {"faults": "faults planted in clients, and all the checks that must catch them"},
     "client": {
+        "hostile": "what strangers send, and what applications pass by mistake",
         "equality": "the trusted randomisers and the vectorised ones, word for word",
         "layout": "what a device loads, how much code that is, and that nothing above it decides",
     },

@@ -21,10 +21,10 @@ CLIENT = SOURCE / "sunzi" / "client"
 
 MOST_LINES = {
     "core": 640,
-    "domains": 610,
-    "designs": 640,
-    "protocols": 660,
-    "device": 850,
+    "domains": 600,
+    "designs": 645,
+    "protocols": 653,
+    "device": 862,
 }
 """Lines of code, without blanks, comments and docstrings, of each folder of the client and of the files next to them.
 Whoever reads the client reads all of them.

@@ -115,3 +115,10 @@ def integer_parameter(parameters: Mapping[str, Any], name: str, low: int, high: 
     if not low <= value <= high:
         raise PlanError(f"{name} must lie between {low} and {high}, got {value}")
     return value
+
+
+def integer_list(name: str, value: object, most: int) -> list[int]:
+    """A list of integers, not longer than this; PlanError if it is anything else."""
+    if not isinstance(value, list) or len(value) > most or not all(type(each) is int for each in value):
+        raise PlanError(f"{name} must be a list of whole numbers, at most {most}, got {shown(value)}")
+    return value

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 from ..errors import ParameterError, PlanError, shown
-from ..strict_json import integer_parameter, only_parameters
+from ..strict_json import integer_list, integer_parameter, only_parameters
 from .design import Design, index_bits
 from .primes import is_prime, is_primitive_root
 
@@ -102,9 +103,14 @@ class Cyclotomic(Design):
         """Whether (x − b)/g^a is in D: e-th powers tell the class."""
         multiplier, shift = divmod(payload, self.points)
         each = (self.points - 1) // self.classes
-        power = pow(point - shift, each, self.points)
-        joined = {pow(self.generator, (index + multiplier) * each, self.points) for index in self.union}
-        return power in joined if power else self.with_zero
+        power = pow(point - shift, each, self.points) * pow(self.generator, -multiplier * each, self.points)
+        return power % self.points in self._joined if power else self.with_zero
+
+    @cached_property
+    def _joined(self) -> frozenset[int]:
+        """What the points of each joined class are to the power of (m−1)/e."""
+        each = (self.points - 1) // self.classes
+        return frozenset(pow(self.generator, index * each, self.points) for index in self.union)
 
     def parameters(self) -> dict[str, Any]:
         """The integers that fix D."""
@@ -124,9 +130,7 @@ class Cyclotomic(Design):
         points = integer_parameter(parameters, "points", 2, MOST_POINTS)
         classes = integer_parameter(parameters, "classes", 1, points)
         generator = integer_parameter(parameters, "generator", 1, points)
-        union, with_zero = parameters["union"], parameters["with_zero"]
-        if not isinstance(union, list) or not all(type(index) is int for index in union):
-            raise PlanError(f"union must be a list of whole numbers, got {shown(union)}")
+        union, with_zero = integer_list("union", parameters["union"], classes), parameters["with_zero"]
         if not isinstance(with_zero, bool):
             raise PlanError(f"with_zero must be true or false, got {shown(with_zero)}")
         design = cls(points, classes, tuple(union), with_zero, generator)

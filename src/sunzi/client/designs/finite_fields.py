@@ -68,13 +68,8 @@ class FiniteField:
         """The product, of polynomials modulo p and modulo the field's polynomial."""
         if self.degree == 1:
             return left * right % self.order
-        rest = [0] * (2 * self.degree - 1)
-        factors = self._digits(right)
-        for place, one in enumerate(self._digits(left)):
-            if one:
-                for other, two in enumerate(factors):
-                    rest[place + other] += one * two
-        return self._element(remainder(rest, self.polynomial, self.characteristic))
+        product = _product(self._digits(left), self._digits(right))
+        return self._element(remainder(product, self.polynomial, self.characteristic))
 
     def inverse(self, element: int) -> int:
         """The multiplicative inverse: the element to the power of q − 2."""
@@ -121,10 +116,45 @@ def remainder(dividend: Sequence[int], divisor: Sequence[int], prime: int) -> li
 
 
 def is_irreducible(prime: int, polynomial: Sequence[int]) -> bool:
-    """Whether no monic polynomial of at most half the degree divides a monic one: all are tried."""
-    degree = len(polynomial) - 1
-    for small in range(1, degree // 2 + 1):
-        for number in range(prime**small):
-            if not any(remainder(polynomial, [*digits(number, prime, small), 1], prime)):
-                return False
+    """Whether a monic polynomial f has no factor of at most half its degree (Ben-Or's test): those of degree i divide
+    x^(p^i) − x.
+    """
+    power = [0, 1]
+    for _ in range((len(polynomial) - 1) // 2):
+        power = _power(power, prime, polynomial, prime)
+        rest = [*power, 0, 0][: len(polynomial) - 1]
+        rest[1] -= 1
+        if len(_common_factor(polynomial, rest, prime)) > 1:
+            return False
     return True
+
+
+def _power(base: Sequence[int], exponent: int, modulus: Sequence[int], prime: int) -> list[int]:
+    """A power of a polynomial, modulo another one and p."""
+    result, square = [1], list(base)
+    while exponent:
+        if exponent & 1:
+            result = remainder(_product(result, square), modulus, prime)
+        square = remainder(_product(square, square), modulus, prime)
+        exponent >>= 1
+    return result
+
+
+def _product(left: Sequence[int], right: Sequence[int]) -> list[int]:
+    product = [0] * (len(left) + len(right) - 1)
+    for place, one in enumerate(left):
+        if one:
+            for other, two in enumerate(right):
+                product[place + other] += one * two
+    return product
+
+
+def _common_factor(left: Sequence[int], right: Sequence[int], prime: int) -> list[int]:
+    """The greatest common divisor, monic, by Euclid's algorithm; the first one is monic."""
+    one, two = list(left), [term % prime for term in right]
+    while any(two):
+        while not two[-1]:
+            two.pop()
+        scale = pow(two[-1], -1, prime)
+        one, two = [term * scale % prime for term in two], remainder(one, [term * scale for term in two], prime)
+    return one

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
-from ..errors import ParameterError, PlanError, shown
-from ..strict_json import integer_parameter, only_parameters
+from ..errors import ParameterError
+from ..strict_json import integer_list, integer_parameter, only_parameters
 from .design import Design, index_bits
 from .finite_fields import LARGEST_ORDER, FiniteField, digits
 
@@ -123,9 +123,7 @@ class Projective(Design):
         only_parameters(parameters, ["order", "dimension", "polynomial"])
         order = integer_parameter(parameters, "order", 2, LARGEST_ORDER)
         dimension = integer_parameter(parameters, "dimension", 2, 64)
-        polynomial = parameters["polynomial"]
-        if not isinstance(polynomial, list) or not polynomial or not all(type(term) is int for term in polynomial):
-            raise PlanError(f"polynomial must be a list of whole numbers, got {shown(polynomial)}")
+        polynomial = integer_list("polynomial", parameters["polynomial"], order.bit_length())
         return cls(order, dimension, tuple(polynomial))
 
 

@@ -21,8 +21,8 @@ from ..plan import Plan
 from ..reports import encode_report
 from .addresses import canonical_epoch
 from .consent import VARIABLE, do_not_track
-from .ledger import Ledger, QueuedReport, new_key
-from .memoising import MemoisedReport, MemoisingClient
+from .ledger import Ledger, QueuedReport
+from .memoising import KEY_BYTES, MemoisedReport, MemoisingClient
 from .preview import Preview, describe, notice
 from .remote import Sender, UnauthorizedError
 from .uploads import ID_BYTES, Upload, parse_token
@@ -105,11 +105,12 @@ class Device:
     ) -> None:
         if when_spent not in ("keep", "background", "refuse"):
             raise ParameterError(f"when_spent must be keep, background or refuse, got {shown(when_spent)}")
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self.when_spent, self._limits = when_spent, (max_bits, max_work)
         self._cap, self._max_epsilon = parse_epsilon(lifetime_epsilon), parse_epsilon(max_epsilon)
         self._caps = {attribute: parse_epsilon(cap) for attribute, cap in (caps or {}).items()}
-        self._ledger, self._new_key = Ledger(path), new_key()
+        self._ledger = Ledger(path)
+        self._previewed: bytes | None = None
 
     @property
     def enabled(self) -> bool:
@@ -120,8 +121,8 @@ class Device:
         """Turn the device on, once the user has agreed; returns whether it is on now. ``DO_NOT_TRACK`` wins."""
         if do_not_track():
             return False
-        self._ledger.enable(self._new_key)
-        self._new_key = new_key()  # another process may turn the device off: no key is used again
+        self._ledger.enable(self._previewed or secrets.token_bytes(KEY_BYTES))
+        self._previewed = None  # another process may turn the device off: no key is used again
         return True
 
     def disable(self) -> None:
@@ -173,7 +174,10 @@ class Device:
         """
         epoch, named = canonical_epoch(destination), None if token is None else parse_token(token)
         chosen_groups(plan.groups, groups)
-        client, index = self._client(plan, self._ledger.key() or self._new_key, attribute), _index(plan, value)
+        key = self._ledger.key()
+        if key is None:
+            key = self._previewed = self._previewed or secrets.token_bytes(KEY_BYTES)
+        client, index = self._client(plan, key, attribute), _index(plan, value)
         made, background = client.memoise(index), self._background(client)
         if self._ledger.exists():
             with self._ledger.transaction(keep=False) as connection:
@@ -323,7 +327,7 @@ class Device:
                 return self.flush(sender, on_refused)
         done, waits = 0, set()
         for report in self.waiting():
-            if report.destination in waits or not self.enabled:
+            if report.destination in waits or do_not_track() or not self._ledger.is_waiting(report):
                 continue
             is_refused = False
             try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -80,7 +79,7 @@ class Ledger:
     """A device's SQLite file. It does not exist before the user agrees."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # a program may change its directory
 
     def exists(self) -> bool:
         """Whether the user has ever agreed; an empty file is what a crash in :meth:`enable` leaves."""
@@ -206,6 +205,14 @@ class Ledger:
             rows = connection.execute(f"SELECT {columns} FROM outbox ORDER BY place").fetchall()
         return [self._queued(*row) for row in rows]
 
+    def is_waiting(self, report: QueuedReport) -> bool:
+        """Whether a report is still to be sent: the device is on, and was not turned off meanwhile."""
+        if not self.exists():
+            return False
+        with self.transaction() as connection:
+            query = "SELECT 1 FROM outbox, device WHERE id = ?"
+            return connection.execute(query, (report.identity,)).fetchone() is not None
+
     def settle(self, report: QueuedReport, *, is_refused: bool) -> None:
         """Delete a report that was acknowledged or refused; refused ones were not counted, so that the epoch may get
         another report.
@@ -245,8 +252,3 @@ class Ledger:
         if not isinstance(value, bytes) or size not in (None, len(value)):
             raise self._damage(f"{name} is not a blob of {'some' if size is None else size} bytes")
         return value
-
-
-def new_key() -> bytes:
-    """A fresh device key."""
-    return secrets.token_bytes(KEY_BYTES)

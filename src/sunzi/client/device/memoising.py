@@ -104,6 +104,8 @@ class MemoisingClient:
         with a space between them, take the place of the value.
         """
         domain, protocol = self.plan.domain, self.plan.protocol
+        if index is not None:
+            domain.check_index(index)
         outside = self._sign(_PURPOSE, _OUTSIDE)
         asked = random_index(domain, DerivedSource(outside)) if index is None else index
         kept = protocol.draw_cell(asked, DerivedSource(self._sign(_QUESTION_PURPOSE, b"")))

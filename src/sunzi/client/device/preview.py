@@ -11,7 +11,7 @@ from ..plan import Plan
 from ..reports import Report, decode_report
 from .uploads import Upload
 
-_MOST_VALUES = 10_000
+_MOST_STEPS = 1 << 21
 _SHOWN_VALUES = 5
 
 
@@ -66,7 +66,8 @@ def describe(plan: Plan, address: str, upload: Upload | None, *, is_latest: bool
 def _named(plan: Plan, report: Report) -> str:
     """The values that a report names, where they can be listed."""
     domain, protocol = plan.domain, plan.protocol
-    if domain.is_open or domain.size > _MOST_VALUES or protocol.is_supported(report, 0) is None:
+    is_costly = domain.size * protocol.work > _MOST_STEPS
+    if domain.is_open or is_costly or protocol.is_supported(report, 0) is None:
         return "It names an answer drawn at random."
     named = [index for index in range(domain.size) if protocol.is_supported(report, index)]
     first = ", ".join(domain.shown(index) for index in islice(named, _SHOWN_VALUES))

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..epsilon import Epsilon, parse_epsilon
-from ..errors import PlanError, PrivacyError, ReportError, StoreError
+from ..errors import ParameterError, PlanError, PrivacyError, ReportError, StoreError
 from ..groups import chosen_groups
 from ..plan import Plan
 from ..reports import is_batch
@@ -122,6 +122,8 @@ class RemoteCollection:
         patience: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        if secret is not None and not re.fullmatch("[ -~]+", secret):
+            raise ParameterError("an upload key is printable ASCII on one line")
         parsed, self.collection = parse_collection(address)
         self.url, self._path = str(parsed), "/" + "/".join(parsed.steps)
         self.is_named = Address.parse(address).steps == parsed.steps
@@ -252,6 +254,8 @@ class RemoteCollection:
         connection.request(method, path, body, headers)
         with connection.getresponse() as response:
             answer = response.read(largest + 1)
+        if response.status < 200:  # its final answer would be taken for that of the next request
+            raise http.client.HTTPException(f"unexpected status {response.status}")
         if len(answer) > largest:
             connection.close()
             raise StoreError(f"{self.url} is not a collector's response: it has more than {largest} bytes")
@@ -383,4 +387,5 @@ def message_of(answer: bytes) -> str:
     """What a response says, short enough for an error message."""
     said = fields_of(answer).get("message")
     text = said if isinstance(said, str) else answer[:_LONGEST_MESSAGE].decode("utf-8", "replace")
+    text = "".join(each if each.isprintable() else "�" for each in text)  # it may be logged
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"

@@ -128,7 +128,7 @@ class Domain:
 
     def check_index(self, index: Any) -> None:
         """Raise DomainError unless this is the index of a value."""
-        if not isinstance(index, int) or not 0 <= index < self.size:
+        if type(index) is not int or not 0 <= index < self.size:
             raise DomainError(f"an index must lie between 0 and {self.size - 1}, got {shown(index)}")
 
     def refusal(self, value: object) -> DomainError:

@@ -97,7 +97,10 @@ class OrderedDomain(Domain):
         if isinstance(value, Decimal):  # as databases and Parquet have them
             value = None if value.is_nan() else float(value)
         if isinstance(value, datetime) and not is_missing(value):
-            value = value.astimezone(UTC).date() if value.tzinfo else value.date()
+            try:
+                value = value.astimezone(UTC).date() if value.tzinfo else value.date()
+            except OverflowError:  # before the year 1 or after 9999 in UTC
+                return -inf if value.year == 1 else inf
         if isinstance(value, date) and not is_missing(value):
             return float((value - EPOCH).days) if self.is_dates else None
         if isinstance(value, bool) or not isinstance(value, Real) or type(value).__name__ == "timedelta64":

@@ -43,8 +43,8 @@ class RecordDomain(Domain):
         size = prod(domain.size for domain in found.values())
         if size > MOST_RECORDS:
             raise DomainError(
-                f"these attributes have {size:.3g} combinations, more than 2^53; plan two collections with half of the "
-                "attributes each, or merge rare values"
+                f"these attributes have about 2^{size.bit_length() - 1} combinations, more than 2^53; plan two "
+                "collections with half of the attributes each, or merge rare values"
             )
         self._set(size, attributes=found)
 

@@ -180,7 +180,8 @@ def _symbols(alphabet: object) -> tuple[str, ...]:
         raise DomainError(f'an alphabet must be "letters", "bytes" or a list of tokens, got {shown(alphabet)}')
     found = tuple(_checked_symbol(symbol) for symbol in alphabet)
     if len(set(found)) != len(found):
-        twice = next(symbol for symbol in found if found.count(symbol) > 1)
+        seen: set[str] = set()
+        twice = next(each for each in found if each in seen or seen.add(each))  # type: ignore[func-returns-value]
         raise DomainError(f"the token {shown(twice)} occurs twice in the alphabet")
     return found
 

@@ -11,9 +11,9 @@ from math import prod
 from typing import Any, ClassVar, Self
 
 from ..domains.labels import Domain
-from ..domains.records import RecordDomain
+from ..domains.records import MOST_ATTRIBUTES, RecordDomain
 from ..errors import PlanError, shown
-from ..strict_json import only_parameters
+from ..strict_json import integer_list, only_parameters
 from .views import View, ViewsProtocol
 
 
@@ -83,14 +83,11 @@ class TableViews(ViewsProtocol):
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
         """Read the views from a plan."""
         only_parameters(parameters, ["sizes", "views"])
-        sizes = parameters["sizes"]
-        if not isinstance(sizes, list) or any(type(size) is not int or size < 2 for size in sizes):
-            raise PlanError(f"sizes must be a list of whole numbers from 2, got {shown(sizes)}")
+        sizes = integer_list("sizes", parameters["sizes"], MOST_ATTRIBUTES)
         views, tables = [], []
-        for table, share, response in cls.read_views(parameters, "attributes", epsilon):
-            if not isinstance(table, list) or any(
-                type(each) is not int or not 0 <= each < len(sizes) for each in table
-            ):
+        for each, share, response in cls.read_views(parameters, "attributes", epsilon):
+            table = integer_list("attributes of a view", each, len(sizes))
+            if any(not 0 <= attribute < len(sizes) for attribute in table):
                 raise PlanError(f"the attributes of a view must be numbers below {len(sizes)}, got {shown(table)}")
             views.append(cls.view_kind(prod(sizes[attribute] for attribute in table), share, response))
             tables.append(tuple(table))
