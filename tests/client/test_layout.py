@@ -24,7 +24,7 @@ MOST_LINES = {
     "domains": 600,
     "designs": 645,
     "protocols": 653,
-    "device": 862,
+    "device": 865,
 }
 """Lines of code, without blanks, comments and docstrings, of each folder of the client and of the files next to them.
 Whoever reads the client reads all of them.

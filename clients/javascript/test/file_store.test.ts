@@ -133,11 +133,11 @@ test("what exists loses the permissions of everybody else before anything is wri
   await device.enable();
   await device.queue(PLAN, "browser", 1, EPOCH);
   const names = ["key", "accounts", "unfinished"];
-  expect([modeOf(), ...names.map((name) => modeOf(name))]).toEqual([0o700, 0o600, 0o700, 0o700]);
-  for (const name of ["", ...names]) chmodSync(join(directory, name), 0o777);
+  expect([modeOf(), ...names.map((name) => modeOf(name))]).toEqual([0o755, 0o600, 0o700, 0o700]);
+  for (const name of names) chmodSync(join(directory, name), 0o777);
   const again = await openDevice({ ...options, store: new FileStore(directory) });
   await again.queue(PLAN, "browser", 2, EPOCH.replace(/1$/, "2"));
-  expect([modeOf(), ...names.map((name) => modeOf(name))]).toEqual([0o700, 0o700, 0o700, 0o700]);
+  expect([modeOf(), ...names.map((name) => modeOf(name))]).toEqual([0o755, 0o700, 0o700, 0o700]); // it may be /tmp
   for (const name of readdirSync(join(directory, "accounts")))
     for (const version of readdirSync(join(directory, "accounts", name)))
       expect(modeOf("accounts", name, version)).toBe(0o600);

@@ -1,5 +1,6 @@
 """A device's file: nobody else may read it, deleted things are gone from it, and other files are refused unchanged."""
 
+import os
 import sqlite3
 import stat
 from contextlib import closing
@@ -134,7 +135,7 @@ def test_a_file_that_is_not_a_device_is_refused_unchanged(tmp_path):
     SqliteStore(tmp_path / "store.db").close()
     (tmp_path / "not.db").chmod(0o644)
     (tmp_path / "store.db").chmod(0o644)
-    for name, said in (("not", "not a database"), ("folder", "unable to open"), ("store", "not a Sunzi device")):
+    for name, said in (("not", "not a database"), ("folder", "it is not a file"), ("store", "not a Sunzi device")):
         path = tmp_path / f"{name}.db"
         before = path.stat().st_mode, path.is_file() and path.read_bytes()
         for call in calls_of(path):
@@ -142,6 +143,16 @@ def test_a_file_that_is_not_a_device_is_refused_unchanged(tmp_path):
                 call()
         assert (path.stat().st_mode, path.is_file() and path.read_bytes()) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.db", "not.db", "store.db"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_or_a_terminal_keeps_its_permissions(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    path.chmod(0o644)
+    with pytest.raises(StoreError, match="it is not a file"):
+        Device(path, 1, max_epsilon=1).enable()
+    assert path.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_file_of_a_later_version_is_refused_unchanged(path):

@@ -177,10 +177,10 @@ export class FileStore implements Store {
     }
   }
 
-  /** Take the permissions of everybody else from what exists. Inside these directories, nobody else can open a file. */
+  /** Take the permissions of everybody else from what exists. The directory itself may be shared, as /tmp is. */
   async #takePermissions(): Promise<void> {
     if (this.#isPrivate) return;
-    for (const name of [".", "key", ...DIRECTORIES]) {
+    for (const name of ["key", ...DIRECTORIES]) {
       const path = join(this.directory, name);
       const mode = (await stat(path).catch(ignoreMissing))?.mode ?? 0;
       if (mode & 0o077) await chmod(path, mode & 0o700);

@@ -126,6 +126,8 @@ class Ledger:
             self.path.stat()  # SQLite would create the file
         except OSError as error:
             raise StoreError(f"cannot use the device file {self.path}: {error.strerror}") from error
+        if not self.path.is_file():  # taking the permissions of /dev/null stops other programs
+            raise StoreError(f"cannot use the device file {self.path}: it is not a file")
         try:
             connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
         except sqlite3.Error as error:
