@@ -20,11 +20,11 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 CLIENT = SOURCE / "sunzi" / "client"
 
 MOST_LINES = {
-    "core": 640,
+    "core": 639,
     "domains": 600,
     "designs": 645,
     "protocols": 653,
-    "device": 865,
+    "device": 863,
 }
 """Lines of code, without blanks, comments and docstrings, of each folder of the client and of the files next to them.
 Whoever reads the client reads all of them.

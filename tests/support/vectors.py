@@ -30,7 +30,7 @@ def make_record_plans(random):
         epsilon, clamp = Fraction(random.randint(20, 400), 100), random.random() < 0.5
         plans.append(sunzi.make_ordered(low, high, 1 << random.randint(1, 11), epsilon, clamp=clamp))
         plans.append(sunzi.make_number(low, high, epsilon, clamp=clamp))
-        sizes = {f"attribute {place}": random.randint(2, 40) for place in range(random.choice([2, 5, 10]))}
+        sizes = {f"attribute {place}": random.randint(2, 25) for place in range(random.choice([2, 5, 10]))}
         attributes = {name: sunzi.Domain(size) for name, size in sizes.items()}
         attributes["kind"] = sunzi.Domain(["a", "b", "?"], other="?")
         attributes["time"] = sunzi.OrderedDomain(low, high, 7, clamp=clamp)
