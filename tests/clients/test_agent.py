@@ -2,7 +2,6 @@
 
 import os
 import pty
-import shutil
 import subprocess
 import sys
 import time
@@ -23,10 +22,11 @@ PLAN = load_plan(AGENT.with_name("plan.json"))
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A directory that holds the client as the wheel installs it, and nothing else."""
+    """A directory in which sunzi-client is installed, and nothing else."""
     directory = tmp_path_factory.mktemp("installed")
-    unwanted = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "src" / "sunzi" / "client", directory / "sunzi_client", ignore=unwanted)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-index", "--no-deps"]
+    source = ROOT / "clients" / "python"
+    subprocess.run([*pip, "--no-build-isolation", "--target", directory, source], check=True, timeout=120)
     return directory
 
 
